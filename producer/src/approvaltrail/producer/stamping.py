@@ -1,0 +1,65 @@
+"""Stamps events: numbers without gaps and times that never decrease, given under one lock.
+
+The caller encodes everything else. The stamped fields stand first in the contract, so that a stamp
+is a prefix; `approvaltrail.schemas.encoding.stamp` says the same for one event at a time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from approvaltrail.producer.database import checksum
+from approvaltrail.schemas.contract import event_contract
+from approvaltrail.schemas.encoding import producer_stamp, varint
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from approvaltrail.producer.state import JournalState
+
+Row = tuple[bytes | None, bytes]
+"""An event as its caller gives it: the Kafka key (None: the journal's id) and the encoded tail."""
+
+
+@dataclass(slots=True)
+class Stamped:
+    """A batch, stamped, that waits for its commit."""
+
+    first_sequence: int
+    last_sequence: int
+    recorded_at: int
+    bodies: list[bytes]
+    parameters: list[Any]
+    """For the insert, flat: sequence, recorded_at, checksum, key, body, sequence, …"""
+
+
+class Stamper:
+    """Gives each event of a journal its number and time; used by the writer's thread alone."""
+
+    def __init__(self, state: JournalState, clock: Callable[[], int]) -> None:
+        """Continue the numbering of `state`; `clock` gives µs since the epoch."""
+        self.last_sequence = state.last_sequence
+        self.last_recorded_at = state.last_recorded_at
+        self._clock = clock
+        self._header = event_contract().header
+        self._producer = producer_stamp(state.producer_id, state.service, state.instance)
+
+    def stamp(self, rows: Sequence[Row]) -> Stamped:
+        """Stamp a batch; the numbers are used up only when `confirm` is called."""
+        sequence = self.last_sequence
+        recorded_at = max(self._clock(), self.last_recorded_at)
+        header, rest = self._header, varint(recorded_at) + self._producer
+        bodies: list[bytes] = []
+        parameters: list[Any] = []
+        for key, tail in rows:
+            sequence += 1
+            body = b"".join((header, varint(sequence), rest, tail))
+            bodies.append(body)
+            parameters += (sequence, recorded_at, checksum(body, key), key, body)
+        return Stamped(self.last_sequence + 1, sequence, recorded_at, bodies, parameters)
+
+    def confirm(self, stamped: Stamped) -> None:
+        """Go on behind a batch that is committed."""
+        self.last_sequence = stamped.last_sequence
+        self.last_recorded_at = stamped.recorded_at
