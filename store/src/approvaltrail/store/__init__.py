@@ -1,0 +1,1 @@
+"""Remembers: ClickHouse migrations, connection by DSN, and named queries."""
