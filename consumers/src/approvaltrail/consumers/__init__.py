@@ -1,0 +1,1 @@
+"""Receives: the sink from Kafka to ClickHouse, dead letters and their redrive."""

@@ -1,0 +1,74 @@
+"""What happens when the group gives partitions out anew."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+
+import structlog
+from aiokafka import ConsumerRebalanceListener
+from aiokafka.structs import TopicPartition
+
+from approvaltrail.consumers.fetch import Fetch
+from approvaltrail.consumers.lane import Lane
+from approvaltrail.consumers.membership import Membership
+from approvaltrail.consumers.stored_positions import StoredPositions
+
+_log = structlog.stdlib.get_logger(__name__)
+
+
+class Rebalance(ConsumerRebalanceListener):  # type: ignore[misc]
+    """Lets go of partitions in order: drop what waits, finish what is on its way, commit it."""
+
+    def __init__(
+        self,
+        membership: Membership,
+        *,
+        events: str,
+        lanes: Iterable[Lane],
+        fetch: Fetch,
+        stored_positions: StoredPositions,
+        revocation_timeout_seconds: float,
+    ) -> None:
+        self._consumer = membership.consumer
+        self._events = events
+        self._lanes = tuple(lanes)
+        self._fetch = fetch
+        self._stored_positions = stored_positions
+        self._offsets = membership.offsets
+        self._stalls = membership.stalls
+        self._continuity = membership.continuity
+        self._metrics = membership.metrics
+        self._timeout_seconds = revocation_timeout_seconds
+
+    async def on_partitions_revoked(self, revoked: Iterable[TopicPartition]) -> None:
+        """Finish what is on its way, within bounds; the next owner fetches everything else."""
+        self._metrics.rebalances.inc()
+        for lane in self._lanes:
+            lane.drop_buffered()
+        settled = asyncio.gather(*(lane.settle() for lane in self._lanes))
+        try:
+            await asyncio.wait_for(settled, timeout=self._timeout_seconds)
+        except TimeoutError:
+            _log.warning("revoked_with_batch_on_its_way", waited_seconds=self._timeout_seconds)
+        self._offsets.revoke()
+        self._stalls.clear()
+        self._metrics.stalled.set(0)
+        _log.info("partitions_revoked", partitions=len(list(revoked)))
+
+    async def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:
+        """Begin to read what is ours now, from where it was committed."""
+        partitions = sorted(assigned)
+        committed = [await self._consumer.committed(partition) for partition in partitions]
+        for partition, offset in zip(partitions, committed, strict=True):
+            self._continuity.start(partition, offset)
+        await self._note_stored(partitions)
+        self._offsets.assign(partitions)
+        self._fetch.space.set()
+        _log.info("partitions_assigned", partitions=len(partitions))
+
+    async def _note_stored(self, partitions: Sequence[TopicPartition]) -> None:
+        stored = await self._stored_positions.ask()
+        for partition in partitions:
+            if partition.topic == self._events and partition.partition in stored:
+                self._continuity.stored(partition, stored[partition.partition])
