@@ -1,0 +1,51 @@
+"""What MCP and REST share: who calls, with what authority, through one dispatcher."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from approvaltrail.server.auth.identity import Identifier
+from approvaltrail.server.dispatch import Answer, Dispatcher
+from approvaltrail.server.platform.protocol import Platforms
+from approvaltrail.server.platform.values import ApiKey
+from approvaltrail.server.reach import Reach, reach_of
+from approvaltrail.server.request import Callers, Presence
+from approvaltrail.server.settings import ServerSettings
+from approvaltrail.server.tools.access import Access, Pinned, access_for
+from approvaltrail.server.tools.toolbox import Toolbox
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surface:
+    """Serves calls for a transport."""
+
+    settings: ServerSettings
+    callers: Callers
+    toolbox: Toolbox
+    dispatcher: Dispatcher
+    platforms: Platforms
+    pinned: Pinned | None
+    identifier: Identifier | None
+    """Tells who a presented credential stands for; None where none is asked for."""
+
+    async def call(self, name: str, arguments: Mapping[str, Any], presence: Presence) -> Answer:
+        """Call a tool for a caller."""
+        return await self.dispatcher.call(name, arguments, presence, self.access(presence.api_key))
+
+    def access(self, own: ApiKey | None) -> Access:
+        """Return the access of a caller: under its own key, where it brought one."""
+        return access_for(
+            self.settings.platform_key,
+            own,
+            self.platforms,
+            boundary=self.settings.boundary,
+            pinned=self.pinned,
+            tls=self.settings.tidb_tls,
+        )
+
+    async def reach(self, own: ApiKey | None) -> Reach | None:
+        """Return what stands behind a caller reaches; None where no key does."""
+        authority = self.access(own).authority
+        return None if authority is None else await reach_of(authority)
