@@ -1,0 +1,1 @@
+"""Everything on one machine: broker, engine, supervisor, and the command line."""

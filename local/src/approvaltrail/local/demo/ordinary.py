@@ -1,0 +1,43 @@
+"""Ordinary traffic: somebody asks, reads for a while, and confirms; sometimes they do not."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from typing import Final
+
+from approvaltrail.gate import Preflight
+from approvaltrail.local.demo.people import PEOPLE, usual_wish
+from approvaltrail.local.demo.platform import PlatformError
+from approvaltrail.local.demo.tools import ToolServer
+
+_NEVER_CONFIRMED: Final = 0.12
+_READING_SECONDS: Final = (0.4, 6.0)
+_AT_ONCE: Final = 20
+
+
+async def ordinary_traffic(
+    server: ToolServer, chance: random.Random, *, pause_seconds: float
+) -> None:
+    """Make calls for ever, on average one every `pause_seconds`, at most 20 at once."""
+    room = asyncio.Semaphore(_AT_ONCE)
+    async with asyncio.TaskGroup() as group:
+        while True:
+            await room.acquire()
+            call = group.create_task(_one(server, chance))
+            call.add_done_callback(lambda _: room.release())
+            await asyncio.sleep(chance.expovariate(1 / pause_seconds))
+
+
+async def _one(server: ToolServer, chance: random.Random) -> None:
+    caller = chance.choice(PEOPLE)
+    wish = usual_wish(chance)
+    confirms = chance.random() >= _NEVER_CONFIRMED
+    reading_seconds = chance.uniform(*_READING_SECONDS)
+    answer = await server.call(wish.tool, wish.arguments, caller)
+    if not isinstance(answer, Preflight) or not confirms:
+        return
+    await asyncio.sleep(reading_seconds)
+    with contextlib.suppress(PlatformError):
+        await server.call(wish.tool, wish.confirmed_with(answer.token), caller)

@@ -1,0 +1,38 @@
+"""What can go wrong with everything on one machine.
+
+LocalError
+├── AlreadyRunningError   another `up` holds the data folder
+├── DataFolderError       the data folder cannot be used
+├── PartStartError        a part did not become ready
+└── NotRunningError       an address was asked for and nothing names one
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class LocalError(Exception):
+    """Base of the errors of the supervisor and the command line."""
+
+    retriable: ClassVar[bool] = False
+
+
+class AlreadyRunningError(LocalError):
+    """Another `up` runs on this data folder; the message names its process id and address."""
+
+
+class DataFolderError(LocalError):
+    """The data folder cannot be made, read or written."""
+
+
+class PartStartError(LocalError):
+    """A supervised part did not become ready in time; its log says why."""
+
+    retriable: ClassVar[bool] = True
+
+
+class NotRunningError(LocalError):
+    """No address is known: no flag, no variable, and no running `up` on the data folder."""
+
+    retriable: ClassVar[bool] = True

@@ -1,0 +1,1 @@
+"""The whole way at once, proven on this machine: nothing lost, nothing twice, no token anywhere."""
