@@ -37,7 +37,7 @@ def heartbeat_of(
         producer_id=journal.producer_id,
         service=journal.state.service,
         instance=journal.state.instance,
-        sent_at=instant_of(now),
+        sent_at=instant_of(journal.settled_until(now)),  # before last_sequence is read
         started_at=instant_of(journal.opened_at),
         state=ProducerState.CLOSED if closed else ProducerState.LIVE,
         last_sequence=journal.last_sequence,

@@ -186,6 +186,10 @@ class Journal:
         """Highest number recorded so far."""
         return self._recording.stamper.last_sequence
 
+    def settled_until(self, now: int) -> int:
+        """Return the instant, at most `now`, before which every event is in `last_sequence`."""
+        return self._recording.stamper.settled_until(now)
+
     @property
     def last_recorded_at(self) -> int:
         """Time of that event, µs since the epoch; 0 before the first."""

@@ -93,7 +93,10 @@ class Recording:
         self.settle()
         self._guard.check()
         stamped = self.stamper.stamp(rows)
-        self._commit(stamped, self._due_seal(), self._due_step())
+        try:
+            self._commit(stamped, self._due_seal(), self._due_step())
+        finally:
+            self.stamper.release()
         self.retention.began(stamped.first_sequence)
         self._unsealed = stamped.bodies
         self._estimate(stamped, rows)
