@@ -86,7 +86,9 @@ class Display:
         self._parts[status.name] = status
         if not self._console.is_terminal:
             words = f"{status.name}: {status.state.value}"
-            words += f" at {status.address}" if status.state is PartState.READY else ""
+            # Without a scheme: the one address to open is the dashboard's, and stands by itself.
+            address = (status.address or "").removeprefix("http://")
+            words += f" at {address}" if status.state is PartState.READY and address else ""
             words += f" ({status.problem})" if status.problem else ""
             self._console.print(cell(words), soft_wrap=True)
 
