@@ -61,6 +61,19 @@ def failure(code: int) -> sqlite3.OperationalError:
     return error
 
 
+def always_failing(code: int) -> type[sqlite3.Connection]:
+    """Return a class of connections on which every claim fails with this code."""
+
+    class Failing(sqlite3.Connection):
+        def execute(self, sql: str, *arguments: Any) -> sqlite3.Cursor:  # type: ignore[override]
+            """Fail at a claim's INSERT."""
+            if sql.startswith("INSERT INTO spent_nonces"):
+                raise failure(code)
+            return super().execute(sql, *arguments)
+
+    return Failing
+
+
 class _Ruled(sqlite3.Connection):
     faults: Faults
 

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import create_engine
+from tests.gate.certificates import make_certificates
 from tests.support.processes import wait_until
 
 from approvaltrail.local.child import Child
@@ -46,10 +47,13 @@ class SqlDatabase:
     @property
     def dsn(self) -> str:
         """Return the DSN of the ordinary user."""
-        return self.dsn_by(self.server.port)
+        return self._dsn(self.server.port)
 
     def dsn_by(self, port: int) -> str:
-        """Return the DSN by another port, behind which something stands between."""
+        """Return the DSN by another port, behind which something stands and must see all."""
+        return self._dsn(port) + "?sslmode=disable"
+
+    def _dsn(self, port: int) -> str:
         return f"{self.server.family}://{self.name}:{QUOTED}@127.0.0.1:{port}/{self.name}"
 
     def run(self, *statements: str) -> list[Any]:
@@ -64,6 +68,8 @@ class SqlServer:
     family: str
     port: int
     child: Child
+    authority: Path
+    """The certificate of the authority that signed the server's."""
 
     def run(self, *statements: str, database: str | None = None) -> list[Any]:
         """Run statements as the administrator; return the last one's rows."""
@@ -136,6 +142,7 @@ def program(name: str) -> str:
 def sql_server(family: str) -> Iterator[SqlServer]:
     """Run a server as long as the context lasts."""
     folder = Path(tempfile.mkdtemp(prefix=f"gate-{family}-", dir=roomy_memory()))
+    make_certificates(folder)
     as_user: list[str] = []
     if os.geteuid() == 0:
         user = USERS[family]
@@ -143,13 +150,16 @@ def sql_server(family: str) -> Iterator[SqlServer]:
             pwd.getpwnam(user)
         except KeyError:
             raise MissingServerError(f"no user {user}; install the server's package") from None
-        shutil.chown(folder, user, user)
+        for path in (folder, folder / "server.key"):
+            shutil.chown(path, user, user)
         as_user = ["setpriv", f"--reuid={user}", f"--regid={user}", "--init-groups"]
     server = None
     try:
         port = free_port()
         make, serve = (_mariadb if family == "mysql" else _postgresql)(folder, port)
-        done = subprocess.run([*as_user, *make], capture_output=True, timeout=90, cwd=folder)
+        done = subprocess.run(
+            [*as_user, *make], capture_output=True, timeout=90, cwd=folder, check=False
+        )
         if done.returncode != 0:
             raise MissingServerError(done.stderr.decode(errors="replace")[-2_000:])
         child = Child(
@@ -157,7 +167,7 @@ def sql_server(family: str) -> Iterator[SqlServer]:
             log=folder / "server.log",
             grace_seconds=3,
         )
-        server = SqlServer(family=family, port=port, child=child)
+        server = SqlServer(family=family, port=port, child=child, authority=folder / "ca.pem")
         child.start()
         wait_until(server.answers, f"{family} answers", 60)
         yield server
@@ -191,6 +201,7 @@ def _mariadb(folder: Path, port: int) -> tuple[list[str], list[str]]:
         f"--init-file={users}",
         "--max-connections=200",
     ]
+    serve += [f"--ssl-cert={folder}/server.pem", f"--ssl-key={folder}/server.key"]
     return make, serve
 
 
@@ -202,4 +213,6 @@ def _postgresql(folder: Path, port: int) -> tuple[list[str], list[str]]:
     make += ["--auth=scram-sha-256", "--encoding=UTF8", "--locale=C.UTF-8"]
     serve = [program("postgres"), "-D", str(data), "-p", str(port), "-k", str(folder)]
     serve += ["-c", "listen_addresses=127.0.0.1", "-c", "shared_buffers=32MB"]
+    serve += ["-c", "ssl=on", "-c", f"ssl_cert_file={folder}/server.pem"]
+    serve += ["-c", f"ssl_key_file={folder}/server.key"]
     return make, serve

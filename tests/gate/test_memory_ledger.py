@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from datetime import timedelta
 
 import pytest
 from tests.gate.common import DELETE
 
 from approvaltrail.gate import LedgerFullError, MemoryLedger
+from approvaltrail.gate.errors import LedgerMisconfiguredError
 from approvaltrail.gate.ledger import AlreadySpent, Claim, Claimed
 from approvaltrail.gate.testing import GateUnderTest, ManualClock
+from approvaltrail.schemas.messages import Probe
 
 
 def claim(nonce: str, clock: ManualClock) -> Claim:
@@ -36,6 +39,20 @@ def test_a_full_ledger_evicts_no_unexpired_nonce(clock: ManualClock) -> None:
     assert isinstance(ledger.is_spent("n0", claims[0].issued_at), AlreadySpent)
     clock.advance(minutes=12)
     assert isinstance(ledger.claim(claim("n5", clock)), Claimed)
+
+
+def test_a_forked_child_has_no_ledger_in_memory(clock: ManualClock) -> None:
+    """G-07: a copy of the map in a forked child would accept a token that its parent accepted."""
+    ledger = MemoryLedger(clock=clock)
+    child = os.fork()
+    if child == 0:
+        try:
+            ledger.claim(claim("n1", clock))
+        except LedgerMisconfiguredError:
+            os._exit(0 if ledger.probe() is Probe.FAILING else 2)
+        os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert isinstance(ledger.claim(claim("n1", clock)), Claimed)
 
 
 async def test_a_full_ledger_refuses_with_its_own_code() -> None:

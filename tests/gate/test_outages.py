@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sqlite3
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.gate.common import DELETE, EXECUTE, DyingLog, plan, shared_gate, token_free
+from tests.gate.faulty_sqlite import always_failing
 
 from approvaltrail.gate import (
     Confirmed,
@@ -46,6 +49,33 @@ async def test_an_unreachable_ledger_locks_the_ledgered_tools_alone(clock: Manua
     await gate.confirm(EXECUTE, plan(EXECUTE), open_issue.token, ran.append)
     assert len(ran) == 1
     assert events.types == ["issued", "refused", "issued", "accepted", "completed"]
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "detail"),
+    [
+        (sqlite3.SQLITE_BUSY, Reason.LEDGER_UNAVAILABLE, "TokenStoreBusyError"),
+        (sqlite3.SQLITE_READONLY, Reason.LEDGER_UNAVAILABLE, "TokenStoreReadOnlyError"),
+        (sqlite3.SQLITE_IOERR, Reason.LEDGER_UNAVAILABLE, "TokenStoreError"),
+        (sqlite3.SQLITE_CANTOPEN, Reason.LEDGER_UNAVAILABLE, "TokenStoreError"),
+        (sqlite3.SQLITE_FULL, Reason.LEDGER_FULL, "LedgerFullError"),
+    ],
+)
+async def test_each_fault_of_the_store_is_recorded_by_its_name(
+    clock: ManualClock, tmp_path: Path, code: int, reason: Reason, detail: str
+) -> None:
+    """S4: busy, read-only, broken and full are refused closed, each with an event that names it."""
+    events, ran = EventLog(), []
+    ledger = SqliteLedger(tmp_path / "t.db", clock=clock, connection_class=always_failing(code))
+    gate = shared_gate(events, ledger, clock)
+    issued = await gate.preflight(DELETE, plan())
+    refused = await gate.confirm(DELETE, plan(), issued.token, ran.append)
+    assert (refused.code, refused.nothing_executed, ran) == (reason, True, [])
+    assert events[-1].attributes == (("detail", detail),)
+    unledgered = await gate.preflight(EXECUTE, plan(EXECUTE))
+    await gate.confirm(EXECUTE, plan(EXECUTE), unledgered.token, ran.append)
+    assert len(ran) == 1
+    gate.close()
 
 
 async def test_a_store_that_cannot_be_opened_issues_no_token(clock: ManualClock) -> None:

@@ -1,43 +1,24 @@
-"""The ledger in a shared database: its tables, its settings, and that its commit decides."""
+"""The ledger in a shared database: its tables, and that its commit decides."""
 
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
-from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.gate.common import DELETE, SECRET, plan, settings, shared_gate
-from tests.gate.sql_servers import QUOTED, SqlDatabase, SqlServer
+from tests.gate.common import DELETE, plan, shared_gate
+from tests.gate.sql_common import NO_SKEW, WAITS, claim, remote
+from tests.gate.sql_servers import SqlDatabase, SqlServer
 from tests.gate.wire import AtCommit, wire_to
 
-from approvaltrail.gate import Confirmed, Deployment, Gate, StartupRefusedError
-from approvaltrail.gate.errors import LedgerMisconfiguredError, LedgerUnreachableError
-from approvaltrail.gate.ledger import AlreadySpent, Claim, Claimed, PredatesLedger, Scope
-from approvaltrail.gate.ledger.dsn import Family, read_dsn
+from approvaltrail.gate import Confirmed, StartupRefusedError
+from approvaltrail.gate.errors import LedgerMisconfiguredError
+from approvaltrail.gate.ledger import AlreadySpent, Claim, Claimed, PredatesLedger
 from approvaltrail.gate.ledger.sql import SqlLedger, migrate_ledger
-from approvaltrail.gate.ledger.sql_engine import Waits, _prepare_mysql
 from approvaltrail.gate.testing import EventLog, ManualClock
 from approvaltrail.schemas import Reason
 from approvaltrail.schemas.messages import Probe
-
-WAITS = Waits(connect_seconds=2, answer_seconds=4, busy_seconds=2, connections=2)
-NO_SKEW = timedelta(0)
-
-
-def claim(clock: ManualClock, nonce: str = "n1", claim_id: str = "c1") -> Claim:
-    """Make a claim of a token issued now."""
-    now = clock.now()
-    return Claim(
-        nonce=nonce,
-        claim_id=claim_id,
-        issued_at=now,
-        expires_at=now + timedelta(minutes=10),
-        tool=DELETE,
-    )
 
 
 @pytest.fixture
@@ -47,15 +28,6 @@ def ledger(database: SqlDatabase, clock: ManualClock) -> Iterator[SqlLedger]:
     made = SqlLedger(database.dsn, clock=clock, waits=WAITS)
     yield made
     made.close()
-
-
-def remote(dsn: str, clock: ManualClock) -> Gate:
-    """Make the gate of a writable remote."""
-    return Gate(
-        settings(confirm_secret=SECRET, control_dsn=dsn, deployment=Deployment.REMOTE),
-        recorder=EventLog(),
-        clock=clock,
-    )
 
 
 # --- tables
@@ -218,229 +190,39 @@ def test_a_duplicate_of_another_key_is_no_replay(
     assert ledger.is_spent("n2", clock.now()) is None
 
 
-# --- settings
-
-
-MYSQL_DEFAULTS = {
-    "autocommit": ("0", "1"),
-    "sql_mode": ("''", "DEFAULT"),
-    "tx_isolation": ("'SERIALIZABLE'", "DEFAULT"),
-    "tx_read_only": ("1", "0"),
-    "init_connect": ("'SET autocommit=0, sql_mode=\"\"'", "''"),
-}
-
-
-def test_hostile_defaults_of_mysql_are_set_right(mysql: SqlServer, clock: ManualClock) -> None:
-    """G-17: with autocommit off, lax modes and read-only by default, one of two confirms wins."""
-    database = mysql.fresh()
-    migrate_ledger(database.dsn, clock=clock, skew=NO_SKEW)
-    try:
-        for name, (value, _) in MYSQL_DEFAULTS.items():
-            mysql.run(f"SET GLOBAL {name} = {value}")
-        _one_of_two_wins(database, clock)
-    finally:
-        for name, (_, value) in MYSQL_DEFAULTS.items():
-            mysql.run(f"SET GLOBAL {name} = {value}")
-    mysql.drop(database)
-
-
-def test_hostile_defaults_of_postgresql_are_set_right(
-    postgresql: SqlServer, clock: ManualClock
-) -> None:
-    """G-17: with read-only, serialisable and unsynchronised by default, one of two wins."""
-    database = postgresql.fresh()
-    migrate_ledger(database.dsn, clock=clock, skew=NO_SKEW)
-    for setting in (
-        "default_transaction_read_only = on",
-        "default_transaction_isolation = 'serializable'",
-        "default_transaction_deferrable = on",
-        "synchronous_commit = off",
-    ):
-        postgresql.run(f"ALTER ROLE {database.name} SET {setting}")
-    _one_of_two_wins(database, clock)
-    ledger = SqlLedger(database.dsn, clock=clock, waits=WAITS)
-    with ledger._connected() as connection:
-        found = connection.exec_driver_sql("SHOW synchronous_commit").scalar()
-    assert found == "on"
-    ledger.close()
-    postgresql.drop(database)
-
-
-def _one_of_two_wins(database: SqlDatabase, clock: ManualClock) -> None:
-    """Confirm one token on two gates; the claim of the first is committed when it returns."""
-    events, executed = EventLog(), []
-    gates = [
-        shared_gate(events, SqlLedger(database.dsn, clock=clock, waits=WAITS), clock)
-        for _ in range(2)
-    ]
-    token = gates[0].preflight_sync(DELETE, plan()).token
-    answers = [gate.confirm_sync(DELETE, plan(), token, executed.append) for gate in gates]
-    assert isinstance(answers[0], Confirmed)
-    assert answers[1].code is Reason.ALREADY_USED
-    assert len(executed) == 1
-    [(rows,)] = database.run("SELECT count(*) FROM mcp_confirm_nonce")
-    assert rows == 1
-    for gate in gates:
-        gate.close()
-
-
-def test_a_server_that_loses_commits_is_refused_at_start(
-    mysql: SqlServer, clock: ManualClock
-) -> None:
-    """G-17: what a session cannot set is verified, and the start refuses by its name."""
-    database = mysql.fresh()
-    migrate_ledger(database.dsn, clock=clock, skew=NO_SKEW)
-    try:
-        mysql.run("SET GLOBAL innodb_flush_log_at_trx_commit = 2")
-        with pytest.raises(StartupRefusedError, match="innodb_flush_log_at_trx_commit is 2"):
-            remote(database.dsn, clock)
-    finally:
-        mysql.run("SET GLOBAL innodb_flush_log_at_trx_commit = 1")
-    mysql.drop(database)
-
-
-class TidbCursor:
-    """Answers as TiDB does; one that keeps its optimistic default ignores what it is told."""
-
-    def __init__(self, mode: str | None = None) -> None:
-        self.said: list[str] = []
-        self._mode = mode
-        self._answer = ""
-
-    def execute(self, sql: str, values: tuple[Any, ...] = ()) -> None:
-        """Take a statement."""
-        self.said.append(sql % values if values else sql)
-        answers = {
-            "SELECT VERSION()": "5.7.25-TiDB-v8.5.0",
-            "SELECT @@SESSION.autocommit": "0",
-            "SELECT @@SESSION.sql_mode": "STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION",
-            "SELECT @@SESSION.tidb_txn_mode": self._mode or "pessimistic",
-        }
-        self._answer = answers.get(sql, "")
-
-    def fetchone(self) -> tuple[str]:
-        """Return the answer."""
-        return (self._answer,)
-
-
-def test_tidb_is_told_to_be_pessimistic() -> None:
-    """G-17: TiDB's transaction mode is set and verified; one that stays optimistic is refused."""
-    cursor = TidbCursor()
-    _prepare_mysql(cursor, WAITS)
-    assert "SET SESSION tidb_txn_mode = pessimistic" in cursor.said
-    with pytest.raises(LedgerMisconfiguredError, match="tidb_txn_mode is optimistic"):
-        _prepare_mysql(TidbCursor("optimistic"), WAITS)
-
-
-def test_waits_must_tell_a_lock_from_an_outage() -> None:
-    """The bounds are positive, and an answer is waited for longer than a lock."""
-    for wrong in ({"answer_seconds": 1, "busy_seconds": 1}, {"connections": 0}):
-        with pytest.raises(ValueError, match=r"exceed|positive"):
-            Waits(**wrong)  # type: ignore[arg-type]
-
-
-# --- the DSN
-
-
-@pytest.mark.parametrize(
-    ("dsn", "words"),
-    [
-        ("redis://host/0", "no ledger for"),
-        ("no dsn", "no ledger for"),
-        ("sqlite://", "sqlite:///PATH"),
-        ("mysql://host/db", "lacks a host, user or database"),
-        ("mysql://user:hidden@host", "lacks a host, user or database"),
-        ("postgresql://user:hidden@host:port/db", "port is no number"),
-        ("mysql://user:hidden@host/db?autocommit=false", "sets autocommit"),
-        ("mysql://user:hidden@host/db?init_command=SET+x&charset=u", "charset, init_command"),
-        ("postgresql://user:hidden@host/db?options=hidden", "sets options"),
-    ],
-)
-def test_a_dsn_that_decides_what_is_ours_to_decide_is_refused(dsn: str, words: str) -> None:
-    """G-17, S-11: such a DSN is refused naming the setting, never repeating a value."""
-    with pytest.raises(LedgerMisconfiguredError, match=words) as caught:
-        read_dsn(dsn)
-    assert "hidden" not in str(caught.value)
-
-
-@pytest.mark.parametrize("scheme", ["mysql", "mariadb", "tidb", "mysql+pymysql"])
-def test_mysql_has_several_names(scheme: str) -> None:
-    """MariaDB, MySQL and TiDB are one family, whatever the DSN calls it."""
-    assert read_dsn(f"{scheme}://u:p@h:4000/d?ssl_ca=/x").family is Family.MYSQL
-    assert read_dsn("postgres://u:p@h/d?sslmode=require").family is Family.POSTGRESQL
-
-
-def test_a_wrong_password_is_no_outage_and_is_not_shown(
-    database: SqlDatabase, clock: ManualClock
-) -> None:
-    """S-11: a user whom the database refuses is a matter of settings; no password appears."""
-    wrong = SqlLedger(database.dsn.replace(QUOTED, "hidden"), clock=clock, waits=WAITS)
-    with pytest.raises(LedgerMisconfiguredError, match="refuses this user") as caught:
-        wrong.claim(claim(clock))
-    shown: BaseException | None = caught.value
-    while shown is not None:
-        assert "hidden" not in f"{shown} {shown!r} {wrong!r}"
-        shown = shown.__cause__ or shown.__context__
-
-
-def test_a_database_that_is_down_does_not_stop_a_start(clock: ManualClock) -> None:
-    """B4: a start refuses for what retrying cannot fix; an outage locks the ledgered tools."""
-    gate = remote("mysql://user:hidden@127.0.0.1:1/db", clock)
-    assert gate.ledger.scope is Scope.CLUSTER
-    with pytest.raises(LedgerUnreachableError) as caught:
-        gate.ledger.prepare()
-    assert caught.value.retriable
-    assert "hidden" not in str(caught.value)
-
-
 # --- processes
 
 
 def test_a_forked_child_opens_connections_of_its_own(ledger: SqlLedger, clock: ManualClock) -> None:
     """S2: a child of fork claims by itself, and leaves its parent's connections alone."""
     ledger.claim(claim(clock))
+    parents = session_of(ledger)
+    assert session_of(ledger) == parents
     child = os.fork()
     if child == 0:
+        apart = session_of(ledger) != parents
         seen = isinstance(ledger.claim(claim(clock, claim_id="child")), AlreadySpent)
         won = isinstance(ledger.claim(claim(clock, "n2", "child")), Claimed)
-        os._exit(0 if seen and won else 1)
+        os._exit(0 if apart and seen and won else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert isinstance(ledger.claim(claim(clock, "n2")), AlreadySpent)
+    assert session_of(ledger) == parents
 
 
-@pytest.mark.parametrize("missing", ["sqlalchemy", "pymysql"])
-def test_without_the_extra_the_error_names_it(missing: str) -> None:
-    """The core imports without a database package; a SQL ledger then says what to install."""
-    code = f"""
-import sys, importlib.abc
-class Absent(importlib.abc.MetaPathFinder):
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] == {missing!r}:
-            raise ModuleNotFoundError(name=name)
-sys.meta_path.insert(0, Absent())
-import importlib.util
-found = importlib.util.find_spec
-importlib.util.find_spec = lambda name, package=None: None if name == {missing!r} else found(name)
-import approvaltrail.gate
-from approvaltrail.gate.ledger.dsn import read_dsn
-for step in (
-    lambda: read_dsn("mysql://u:p@h/d"),
-    lambda: __import__("approvaltrail.gate.ledger.sql"),
-):
-    try:
-        step()
-        print("imported")
-    except Exception as error:
-        print(type(error).__name__, error)
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    first, second = done.stdout.splitlines()
-    assert first.startswith("LedgerMisconfiguredError")
-    assert f"needs {missing}" in first
-    assert "approvaltrail-gate[sql]" in first
-    if missing == "sqlalchemy":
-        assert second.startswith("ImportError")
-        assert "approvaltrail-gate[sql]" in second
+def session_of(ledger: SqlLedger) -> int:
+    """Return the server's number of the session that the ledger uses now."""
+    with ledger._connected() as connection:
+        mysql = connection.dialect.name in {"mysql", "mariadb"}
+        question = "SELECT CONNECTION_ID()" if mysql else "SELECT pg_backend_pid()"
+        return int(connection.exec_driver_sql(question).scalar_one())
+
+
+def test_a_connection_in_doubt_is_not_used_again(ledger: SqlLedger) -> None:
+    """G-16: after an error that no server reported, its connection is given up."""
+    before = session_of(ledger)
+    with pytest.raises(RuntimeError), ledger._connected():
+        raise RuntimeError("in the middle of an answer")
+    assert session_of(ledger) != before
 
 
 # --- pruning

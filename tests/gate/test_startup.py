@@ -27,6 +27,9 @@ VARIABLES = (
     "CONFIRM_SECRET",
     "CONFIRM_SECRET_FILE",
     "CONTROL_DSN",
+    "CONTROL_DSN_FILE",
+    "APPROVALTRAIL_CONTROL_DSN",
+    "APPROVALTRAIL_CONTROL_DSN_FILE",
     "TIDB_MCP_CONFIRM_TTL_MS",
     "APPROVALTRAIL_CONFIRM_TTL_MS",
     "APPROVALTRAIL_DEPLOYMENT",
@@ -74,6 +77,12 @@ def problems(**values: Any) -> str:
         (
             REMOTE | {"confirm_secret": SECRET, "control_dsn": "redis://host/0"},
             ["no ledger for"],
+        ),
+        (REMOTE | {"confirm_secret": SECRET, "control_dsn": "mysql://u:p@h:4000/control"}, []),
+        (REMOTE | {"confirm_secret": SECRET, "control_dsn": "postgresql://u:p@h/control"}, []),
+        (
+            REMOTE | {"confirm_secret": SECRET, "control_dsn": "tidb://u:p@h/d?autocommit=0"},
+            ["sets autocommit"],
         ),
         ({"ledger": LedgerKind.CONTROL}, ["CONTROL_DSN is not set; set it"]),
         ({"confirm_secret": SECRET, "ledger": LedgerKind.MEMORY}, ["would accept a used token"]),
@@ -126,6 +135,22 @@ def test_a_gate_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_
     assert GateSettings().lifetime.total_seconds() == 60
 
 
+@pytest.mark.parametrize("name", ["CONTROL_DSN", "APPROVALTRAIL_CONTROL_DSN"])
+def test_the_control_database_comes_from_a_variable_or_a_file(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
+) -> None:
+    """G7: `CONTROL_DSN`, its alias and their `_FILE` forms name the shared ledger."""
+    (tmp_path / "dsn").write_text("mysql://u:p@127.0.0.1:1/control\n")
+    for variable, value in ((name, "postgresql://u:p@h/d"), (f"{name}_FILE", tmp_path / "dsn")):
+        with monkeypatch.context() as environment:
+            environment.setenv(variable, str(value))
+            assert ledger_kind(GateSettings.from_environment()) is LedgerKind.CONTROL
+    monkeypatch.setenv(f"{name}_FILE", str(tmp_path / "dsn"))
+    gate = Gate.from_environment(recorder=EventLog(), confirm_secret=SECRET, **REMOTE)
+    assert repr(gate.ledger) == "SqlLedger(mysql)"
+    gate.close()
+
+
 def test_a_token_lives_ten_minutes_by_default() -> None:
     """G8: the default lifetime is ten minutes; more than a day is no usable value."""
     assert GateSettings().lifetime.total_seconds() == 600
@@ -145,6 +170,7 @@ def test_no_message_repeats_a_secret() -> None:
     """S-11: settings, errors and keys show no secret."""
     made = settings(confirm_secret=OTHER_SECRET, control_dsn="mysql://u:hidden@h/d", **REMOTE)
     assert OTHER_SECRET not in repr(made)
-    assert "hidden" not in problems(
-        confirm_secret=OTHER_SECRET, control_dsn="mysql://u:hidden@h/d", **REMOTE
-    )
+    for dsn in ("redis://u:hidden@h/d", "mysql://u:hidden@h/d?autocommit=hidden"):
+        found = problems(confirm_secret=OTHER_SECRET, control_dsn=dsn, **REMOTE)
+        assert found
+        assert "hidden" not in found

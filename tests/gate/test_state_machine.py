@@ -20,6 +20,7 @@ from hypothesis.stateful import (
     initialize,
     invariant,
     multiple,
+    precondition,
     rule,
 )
 from tests.gate.common import DELETE, EXECUTE, plan, token_free
@@ -34,7 +35,7 @@ from approvaltrail.gate.reconcile import reconcile
 from approvaltrail.gate.testing import EventLog, ManualClock
 from approvaltrail.schemas import EventType, Reason
 
-LIFETIME_SECONDS = 600
+ROTATIONS = 4
 START = datetime.fromisoformat("2026-01-01T12:00:00+00:00")
 OTHER_TOOL = {DELETE: "tidb_delete_branch", EXECUTE: "tidb_create_branch"}
 
@@ -71,13 +72,14 @@ class ConfirmMachine(RuleBasedStateMachine):
     @initialize()
     def begin(self) -> None:
         """Start the service for the first time."""
-        self.folder = Path(tempfile.mkdtemp(dir=roomy_memory()))
+        self.folder = Path(tempfile.mkdtemp(prefix="gate-machine-", dir=roomy_memory()))
         self.clock, self.events, self.faults = ManualClock(START), Journal(), Faults()
         self.secrets = [secrets.token_urlsafe(32)]
         self.executed: Counter[str] = Counter()
         self.unrecorded_execution = False
         self.spent: dict[str, datetime] = {}
         self.silent: set[str] = set()
+        self.tokens_made: list[str] = []
         self.decided = 0
         self.ledger, self.gate = self._process()
         self.ledger.prepare()
@@ -103,7 +105,7 @@ class ConfirmMachine(RuleBasedStateMachine):
 
     @rule(target=tokens, tool=st.sampled_from([DELETE, EXECUTE]))
     def issue(self, tool: str) -> Any:
-        """A preflight: a token, or a reason why none."""
+        """Ask for a token, and get it or the reason why not."""
         blocked = self.events.unavailable or (self.faults.down and tool == DELETE)
         caller = Caller(tenant="acme")
         try:
@@ -114,6 +116,7 @@ class ConfirmMachine(RuleBasedStateMachine):
             return multiple()
         assert not (self.events.unavailable or blocked) or tool == DELETE
         self.decided += 1
+        self.tokens_made.append(issued.token)
         return Issued(
             token=issued.token,
             tool=tool,
@@ -123,31 +126,47 @@ class ConfirmMachine(RuleBasedStateMachine):
             expires_at=issued.expires_at,
         )
 
-    @rule(
-        issued=tokens,
-        at_claim=st.sampled_from(AtClaim),
-        wrong=st.sets(st.sampled_from(["tenant", "tool", "plan"]), max_size=2),
-        full_at_acceptance=st.booleans(),
-        dies_at_work=st.booleans(),
-    )
-    def confirm(
+    @rule(issued=tokens, times=st.integers(1, 3))
+    def confirm(self, issued: Issued, times: int) -> None:
+        """Present a token for its own call, perhaps again and again."""
+        for _ in range(times):
+            self._confirm(issued)
+
+    @rule(issued=tokens, at_claim=st.sampled_from(AtClaim), full=st.booleans())
+    def confirm_under_faults(self, issued: Issued, at_claim: AtClaim, *, full: bool) -> None:
+        """Present a token while store or journal fail in the middle."""
+        self._confirm(issued, at_claim=at_claim, full_at_acceptance=full)
+
+    @rule(issued=tokens)
+    def confirm_and_die(self, issued: Issued) -> None:
+        """Present a token; the process dies at the work."""
+        self._confirm(issued, dies_at_work=True)
+
+    @rule(issued=tokens, wrong=st.sets(st.sampled_from(["tenant", "tool", "plan"]), min_size=1))
+    def confirm_another_call(self, issued: Issued, wrong: set[str]) -> None:
+        """Present a token for what it was not issued for."""
+        self._confirm(issued, wrong=wrong)
+
+    def _confirm(
         self,
         issued: Issued,
-        at_claim: AtClaim,
-        wrong: set[str],
         *,
-        full_at_acceptance: bool,
-        dies_at_work: bool,
+        at_claim: AtClaim = AtClaim.PASSES,
+        wrong: set[str] = frozenset(),  # type: ignore[assignment]
+        full_at_acceptance: bool = False,
+        dies_at_work: bool = False,
     ) -> None:
-        """Present a token, perhaps for another call, and perhaps die while at it."""
         self.faults.at_claim = at_claim
         self.events.full_at_acceptance = full_at_acceptance
         expected = self._expected(issued, wrong)
         claims = issued.tool == DELETE and expected is None
+        forgotten = expected is Reason.EXPIRED and self.clock.now() < issued.expires_at
+        self.at_work = False
         tool = OTHER_TOOL[issued.tool] if "tool" in wrong else issued.tool
         changes: dict[str, Any] = {"details": {"nodes": 9}} if "plan" in wrong else {}
 
         def work(_: Any) -> None:
+            self.at_work = True
             self.executed[issued.nonce] += 1
             self.unrecorded_execution |= not any(
                 event.nonce == issued.nonce and event.event_type is EventType.ACCEPTED
@@ -167,15 +186,30 @@ class ConfirmMachine(RuleBasedStateMachine):
         except Crash:
             self._died(issued, at_claim, claims=claims)
         else:
-            self._answered(issued, answer, expected, at_claim, claims=claims)
+            self.decided += 1
+            if claims:
+                self.spent[issued.nonce] = self.clock.now()
+            if (claims or forgotten) and at_claim is AtClaim.DOWN_AFTER:
+                expected = Reason.LEDGER_UNAVAILABLE
+            elif expected is None and full_at_acceptance:
+                expected = Reason.NOT_RECORDED
+            assert (None if isinstance(answer, Confirmed) else answer.code) is expected
         finally:
             self.faults.at_claim = AtClaim.PASSES
             self.events.full_at_acceptance = False
 
-    @rule(seconds=st.sampled_from([1, 30, 300, 599, 600, 664, 665, 666, 7200, -1, -300, -7200]))
+    @rule(seconds=st.sampled_from([1, 30, -1, -30, 300, -300, 599, 600, 664, 665, 666, -7200]))
     def clock_jumps(self, seconds: int) -> None:
         """Time passes, or the clock is set."""
         self.clock.advance(seconds=seconds)
+
+    @rule(hours=st.sampled_from([1, 48]))
+    def clock_is_ahead_for_a_while(self, hours: int) -> None:
+        """Somebody prunes while the clock is wrong; then it is set right again."""
+        if not self.faults.down:
+            self.clock.advance(hours=hours)
+            self.ledger.prune()
+            self.clock.advance(hours=-hours)
 
     @rule()
     def prune(self) -> None:
@@ -183,26 +217,41 @@ class ConfirmMachine(RuleBasedStateMachine):
         if not self.faults.down:
             self.ledger.prune()
 
+    @precondition(lambda self: len(self.secrets) < ROTATIONS)
     @rule()
     def rotate(self) -> None:
-        """The secret is replaced; the one before still verifies."""
+        """Replace the secret; the one before still verifies."""
         self.secrets.append(secrets.token_urlsafe(32))
         self._restart()
 
     @rule()
     def restart(self) -> None:
-        """The process is replaced by another."""
+        """Replace the process by another."""
         self._restart()
 
-    @rule(down=st.booleans())
-    def store_goes_or_comes(self, *, down: bool) -> None:
-        """The store cannot be opened, or can again."""
-        self.faults.down = down
+    @precondition(lambda self: not self.faults.down)
+    @rule()
+    def store_goes(self) -> None:
+        """Take the store away."""
+        self.faults.down = True
 
-    @rule(full=st.booleans())
-    def journal_fills_or_empties(self, *, full: bool) -> None:
-        """The journal takes no events, or does again."""
-        self.events.unavailable = full
+    @precondition(lambda self: self.faults.down)
+    @rule()
+    def store_comes(self) -> None:
+        """Bring the store back."""
+        self.faults.down = False
+
+    @precondition(lambda self: not self.events.unavailable)
+    @rule()
+    def journal_fills(self) -> None:
+        """Let the journal take no events."""
+        self.events.unavailable = True
+
+    @precondition(lambda self: self.events.unavailable)
+    @rule()
+    def journal_empties(self) -> None:
+        """Let the journal take events again."""
+        self.events.unavailable = False
 
     # --- what must hold
 
@@ -214,18 +263,25 @@ class ConfirmMachine(RuleBasedStateMachine):
 
     @invariant()
     def nothing_executes_unrecorded(self) -> None:
-        """The acceptance stands in the record before the work begins."""
+        """Look for the acceptance in the record before the work begins."""
         assert not self.unrecorded_execution
 
     @invariant()
     def every_decision_is_one_event(self) -> None:
-        """Recorded, or counted where it cannot be; completions and deaths aside."""
+        """Count events, recorded or not, against decisions; completions and deaths aside."""
         completions = sum(event.event_type is EventType.COMPLETED for event in self.events)
         assert len(self.events) - completions + len(self.events.unrecorded) == self.decided
 
     def teardown(self) -> None:
-        """Compare ledger and record, and search the record for tokens."""
+        """Compare ledger and record, search the record for tokens, and clear away."""
         self.faults.down = False
+        try:
+            self._agrees()
+        finally:
+            self.ledger.close()
+            shutil.rmtree(self.folder)
+
+    def _agrees(self) -> None:
         far = timedelta(days=2)
         found = reconcile(
             self.ledger,
@@ -234,13 +290,10 @@ class ConfirmMachine(RuleBasedStateMachine):
             end=START + far * 30,
             now=START + far * 60,
         )
-        named = {claim.nonce for claim in found.spent_not_recorded}
-        assert named <= self.silent
+        assert {claim.nonce for claim in found.spent_not_recorded} <= self.silent
         assert not found.contradictions
         assert not found.recorded_not_spent
-        assert token_free(list(self.events), self.secrets[-1])
-        self.ledger.close()
-        shutil.rmtree(self.folder)
+        assert token_free(list(self.events), *self.tokens_made)
 
     # --- the model
 
@@ -263,6 +316,8 @@ class ConfirmMachine(RuleBasedStateMachine):
         return self._ledger_expected(issued) if issued.tool == DELETE else None
 
     def _ledger_expected(self, issued: Issued) -> Reason | None:
+        if issued.issued_at < START and self.ledger._store is not None:
+            return Reason.PREDATES_LEDGER  # an open store knows its own age
         if self.faults.down:
             return Reason.LEDGER_UNAVAILABLE
         if issued.issued_at < START:
@@ -278,42 +333,13 @@ class ConfirmMachine(RuleBasedStateMachine):
         far = timedelta(days=9_999)
         return {claim.nonce for claim in self.ledger.claims(START - far, START + far)}
 
-    def _answered(
-        self,
-        issued: Issued,
-        answer: Any,
-        expected: Reason | None,
-        at_claim: AtClaim,
-        *,
-        claims: bool,
-    ) -> None:
-        self.decided += 1
-        if claims:
-            self.spent[issued.nonce] = self.clock.now()
-        if expected is None:
-            expected = self._after_the_checks(issued, at_claim, claims=claims)
-        found = None if isinstance(answer, Confirmed) else answer.code
-        assert found is expected
-        if found is not None:
-            assert answer.nothing_executed
-
-    def _after_the_checks(
-        self, issued: Issued, at_claim: AtClaim, *, claims: bool
-    ) -> Reason | None:
-        if claims and at_claim is AtClaim.DOWN_AFTER:
-            return Reason.LEDGER_UNAVAILABLE
-        return Reason.NOT_RECORDED if self.events.full_at_acceptance else None
-
     def _died(self, issued: Issued, at_claim: AtClaim, *, claims: bool) -> None:
         """Begin again as a new process; what was committed stays."""
-        at_work = self.events.recorded and self.events[-1].event_type is EventType.ACCEPTED
-        at_work = at_work and self.events[-1].nonce == issued.nonce and self.executed[issued.nonce]
         if claims and at_claim is not AtClaim.CRASH_BEFORE:
             self.spent[issued.nonce] = self.clock.now()
         if claims and at_claim is AtClaim.CRASH_AFTER:
             self.silent.add(issued.nonce)
-        elif at_work:
-            self.decided += 1
+        self.decided += self.at_work
         self._restart()
 
     def _restart(self) -> None:
@@ -322,8 +348,8 @@ class ConfirmMachine(RuleBasedStateMachine):
 
 
 ConfirmMachine.TestCase.settings = settings(
-    max_examples=150,
-    stateful_step_count=30,
+    max_examples=200,
+    stateful_step_count=40,
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import random
 from dataclasses import dataclass, field
 
@@ -17,11 +18,11 @@ class Backoff:
     attempts: int = 0
     _random: random.Random = field(default_factory=random.Random)
 
-    def next_seconds(self) -> float:
+    def next_seconds(self, at_most: float = math.inf) -> float:
         """Return how long to wait now, and count the attempt."""
         doubled: float = self.first_seconds * 2 ** min(self.attempts, 30)
         self.attempts += 1
-        longest = min(doubled, self.longest_seconds)
+        longest = min(doubled, self.longest_seconds, at_most)
         return self._random.uniform(longest / 2, longest)
 
     def reset(self) -> None:

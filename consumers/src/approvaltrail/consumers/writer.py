@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +18,9 @@ from approvaltrail.store.errors import StoreError, StoreRefusedError, StoreUnava
 
 _THREADS = 4
 """Two for events, one for heartbeats and seals, one for what is read beside them."""
+_AWAY_SECONDS = 1.0
+"""The longest wait for a store that does not answer: asking costs it nothing, and it may be back.
+One that refuses is left alone for longer: it may have too much to do."""
 _log = structlog.stdlib.get_logger(__name__)
 
 Write = Callable[[Store], None]
@@ -75,11 +79,13 @@ class StoreWriter:
                 if gives_up(error, backoff.attempts + 1):
                     raise
                 self._note(error)
+                away = isinstance(error, StoreUnavailableError)
+                wait = backoff.next_seconds(_AWAY_SECONDS if away else math.inf)
             else:
                 return
             if not wanted():
                 raise BatchAbandonedError("its partitions were given to somebody else")
-            await asyncio.sleep(backoff.next_seconds())
+            await asyncio.sleep(wait)
 
     def close(self) -> None:
         """Give up the threads; a write on its way is not waited for."""

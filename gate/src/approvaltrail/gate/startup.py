@@ -135,7 +135,11 @@ def check_startup(settings: GateSettings, ledger: Ledger | None = None) -> None:
 
 
 def open_ledger(settings: GateSettings, clock: Clock) -> Ledger:
-    """Make the ledger that the settings name; call `check_startup` first."""
+    """Make the ledger that the settings name; call `check_startup` first.
+
+    Raises:
+        StartupRefusedError: the control database's DSN cannot be used as it stands.
+    """
     match ledger_kind(settings):
         case LedgerKind.MEMORY:
             return MemoryLedger(clock=clock)
@@ -151,7 +155,10 @@ def _control_ledger(settings: GateSettings, clock: Clock) -> Ledger:
         return SqliteLedger(dsn.path, clock=clock)
     from approvaltrail.gate.ledger.sql import SqlLedger  # noqa: PLC0415 - needs the extra
 
-    return SqlLedger(dsn.text, clock=clock)
+    try:
+        return SqlLedger(dsn.text, clock=clock)
+    except LedgerMisconfiguredError as error:
+        raise StartupRefusedError((str(error),)) from error
 
 
 def check_ledger(ledger: Ledger) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import heapq
+import os
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Final
 
 from approvaltrail.gate.clock import Clock, SystemClock
-from approvaltrail.gate.errors import LedgerFullError
+from approvaltrail.gate.errors import LedgerFullError, LedgerMisconfiguredError
 from approvaltrail.gate.ledger.protocol import (
     DEFAULT_RETENTION,
     AlreadySpent,
@@ -31,7 +32,8 @@ class MemoryLedger:
     """Keeps spent nonces in a map of bounded size.
 
     At the bound a new claim is refused and counted in `full_refusals`; a nonce whose token could
-    still be presented is never dropped to make room.
+    still be presented is never dropped to make room. A forked child holds a copy that nobody else
+    sees, and its parent's secret with it: there the ledger refuses everything.
     """
 
     scope: Final = Scope.PROCESS
@@ -52,6 +54,7 @@ class MemoryLedger:
         self._spent: dict[str, SpentNonce] = {}
         self._by_expiry: list[tuple[datetime, str]] = []
         self._lock = threading.Lock()
+        self._process = os.getpid()
         self.full_refusals = 0
 
     @property
@@ -65,10 +68,16 @@ class MemoryLedger:
         return self._pruned_until
 
     def prepare(self) -> None:
-        """Do nothing: it is there."""
+        """Return where it is there: in the process that made it."""
+        if self._process != os.getpid():
+            raise LedgerMisconfiguredError(
+                "a ledger in memory was made before this process was forked, and each process "
+                "would accept a token once; use a SQLite store or a control database"
+            )
 
     def claim(self, claim: Claim) -> Answer:
         """Spend the nonce; see `Ledger.claim`."""
+        self.prepare()
         with self._lock:
             now = self._clock.now()
             spent = self._look(claim.nonce, claim.issued_at)
@@ -97,6 +106,7 @@ class MemoryLedger:
 
     def is_spent(self, nonce: str, issued_at: datetime) -> AlreadySpent | PredatesLedger | None:
         """Look without spending; see `Ledger.is_spent`."""
+        self.prepare()
         with self._lock:
             return self._look(nonce, issued_at)
 
@@ -107,8 +117,8 @@ class MemoryLedger:
         return (claim for claim in kept if start <= claim.spent_at < end)
 
     def probe(self) -> Probe:
-        """Say that it answers, which memory always does."""
-        return Probe.OK
+        """Say that it answers, which it does in the process that made it."""
+        return Probe.OK if self._process == os.getpid() else Probe.FAILING
 
     def close(self) -> None:
         """Do nothing: the claims stay as long as the object."""

@@ -12,14 +12,13 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Final, TypeVar
 
 import structlog
 
 from approvaltrail.gate.clock import Clock, SystemClock
-from approvaltrail.gate.errors import LedgerError, LedgerMisconfiguredError, LedgerUnreachableError
-from approvaltrail.gate.ledger.dsn import Family, read_dsn
+from approvaltrail.gate.errors import LedgerError, LedgerUnreachableError
 from approvaltrail.gate.ledger.protocol import (
     DEFAULT_RETENTION,
     AlreadySpent,
@@ -32,17 +31,20 @@ from approvaltrail.gate.ledger.protocol import (
     Scope,
     SpentNonce,
 )
-from approvaltrail.gate.ledger.sql_tables import check_tables, create_tables, no_tables
+from approvaltrail.gate.ledger.sql_tables import check_tables, no_tables
 
 # isort: split
 # the line above says what to install where SQLAlchemy is missing
 from sqlalchemy import Connection, Engine, Row
 
 from approvaltrail.gate.ledger import sql_statements as statements
-from approvaltrail.gate.ledger.sql_engine import DEFAULT_WAITS, Waits, open_engine
+from approvaltrail.gate.ledger.sql_engine import DEFAULT_WAITS, Waits, open_engine, server_dsn
 from approvaltrail.gate.ledger.sql_faults import UNKNOWN, Fault, fault_of, meaning, was_reported
+from approvaltrail.gate.ledger.sql_migration import migrate_ledger
 from approvaltrail.schemas.encoding import instant_of, microseconds
 from approvaltrail.schemas.messages import Probe
+
+__all__ = ["DEFAULT_WAITS", "SqlLedger", "Waits", "migrate_ledger"]
 
 PRUNE_EVERY: Final = 256
 PRUNED_AT_ONCE: Final = 1_000
@@ -50,41 +52,6 @@ PAGE: Final = 1_000
 _PAUSE_SECONDS: Final = 0.01
 _T = TypeVar("_T")
 _log = structlog.get_logger(__name__)
-
-
-def migrate_ledger(
-    dsn: str,
-    *,
-    clock: Clock | None = None,
-    skew: timedelta = DEFAULT_RETENTION.skew,
-    anew: bool = False,
-    waits: Waits = DEFAULT_WAITS,
-) -> tuple[str, ...]:
-    """Make the ledger's tables where they are missing and return what was done.
-
-    A new ledger refuses tokens that were issued before it was made, and for `skew` longer, since
-    the clocks of those who issue may be ahead of this one.
-
-    Args:
-        dsn: the control database; its user must be allowed to create tables.
-        clock: whose time the ledger's memory begins at.
-        skew: how far the clocks of two instances may differ.
-        anew: the ledger's memory begins now even where the tables stand, as it must after a
-            restored backup or rows that were deleted by hand.
-        waits: the bounds.
-
-    Raises:
-        LedgerMisconfiguredError: the DSN names no SQL ledger, or its user lacks rights.
-        LedgerUnavailableError: the database cannot be reached.
-    """
-    engine = open_engine(_server_dsn(dsn), waits)
-    try:
-        with engine.connect() as connection:
-            return create_tables(connection, clock=clock, skew=skew, anew=anew)
-    except Exception as error:
-        raise meaning(error) from error
-    finally:
-        engine.dispose()
 
 
 class SqlLedger:
@@ -110,7 +77,7 @@ class SqlLedger:
         waits: Waits = DEFAULT_WAITS,
         prune_every: int = PRUNE_EVERY,
     ) -> None:
-        self._dsn = _server_dsn(dsn)
+        self._dsn = server_dsn(dsn)
         self._clock = clock or SystemClock()
         self._retention = retention
         self._waits = waits
@@ -209,7 +176,7 @@ class SqlLedger:
                 return work()
             except Exception as error:
                 fault = _fault(error)
-                if False:
+                if fault is Fault.BUSY and time.monotonic() + pause < deadline:
                     time.sleep(pause)
                     pause *= 2
                 elif fault in UNKNOWN and unclear is None:
@@ -302,15 +269,6 @@ class SqlLedger:
                 self.prune()
             except LedgerError as error:  # a claim that succeeded does not fail for it
                 _log.warning("ledger_prune_failed", error=type(error).__name__)
-
-
-def _server_dsn(text: str) -> Any:
-    dsn = read_dsn(text)
-    if dsn.family is Family.SQLITE:
-        raise LedgerMisconfiguredError(
-            "CONTROL_DSN names a SQLite file, which needs no tables made: use SqliteLedger"
-        )
-    return dsn
 
 
 def _fault(error: Exception) -> Fault:

@@ -10,12 +10,12 @@ from __future__ import annotations
 import contextlib
 import ssl
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from sqlalchemy import URL, Engine, create_engine, event, make_url
 
 from approvaltrail.gate.errors import LedgerMisconfiguredError
-from approvaltrail.gate.ledger.dsn import DRIVERS, ControlDsn, Family
+from approvaltrail.gate.ledger.dsn import DRIVERS, ControlDsn, Family, read_dsn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +45,20 @@ class Waits:
 
 DEFAULT_WAITS: Final = Waits()
 _STRICT: Final = "STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION"
+
+
+def server_dsn(text: str) -> ControlDsn:
+    """Return what the DSN names, if that is a database server.
+
+    Raises:
+        LedgerMisconfiguredError: it names no SQL ledger.
+    """
+    dsn = read_dsn(text)
+    if dsn.family is Family.SQLITE:
+        raise LedgerMisconfiguredError(
+            "CONTROL_DSN names a SQLite file, which needs no tables made: use SqliteLedger"
+        )
+    return dsn
 
 
 def open_engine(dsn: ControlDsn, waits: Waits) -> Engine:
@@ -97,11 +111,16 @@ def _driver_arguments(dsn: ControlDsn, waits: Waits) -> dict[str, Any]:
         "charset": "utf8mb4",
         "autocommit": False,
     }
+    if tls is False:
+        return arguments | {"ssl_disabled": True}
     return arguments if tls is None else arguments | {"ssl": tls}
 
 
-def _tls(dsn: ControlDsn) -> ssl.SSLContext | None:
-    """Return the TLS that the DSN asks for, by libpq's names or by those of MySQL's clients."""
+def _tls(dsn: ControlDsn) -> ssl.SSLContext | Literal[False] | None:
+    """Return the TLS that the DSN asks for, by libpq's names or by those of MySQL's clients.
+
+    None leaves it to the drivers, which encrypt where the server offers it and verify nothing.
+    """
     given = dsn.parameters
     authority = given.get("sslrootcert") or given.get("ssl_ca")
     mode = given.get("sslmode", "")
@@ -109,12 +128,14 @@ def _tls(dsn: ControlDsn) -> ssl.SSLContext | None:
         mode = "verify-full"
     elif not mode and (_is_true(given.get("ssl_verify_cert")) or authority):
         mode = "verify-ca"
-    if mode in {"", "disable"}:
+    if mode in {"", "prefer"}:
         return None
+    if mode == "disable":
+        return False
     if mode not in {"require", "verify-ca", "verify-full"}:
         raise LedgerMisconfiguredError(
-            "CONTROL_DSN sets sslmode to what the ledger does not take; it takes disable, require, "
-            "verify-ca and verify-full"
+            "CONTROL_DSN sets sslmode to what the ledger does not take; it takes disable, prefer, "
+            "require, verify-ca and verify-full"
         )
     try:
         context = ssl.create_default_context(cafile=authority)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
+from ssl import SSLCertVerificationError
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -40,6 +41,7 @@ class Fault(StrEnum):
     FULL = "full"
     TABLES = "tables"
     RIGHTS = "rights"
+    CERTIFICATE = "certificate"
     LOST = "lost"
     """No connection, or one that broke: whatever was sent may have been done."""
     OTHER = "other"
@@ -149,6 +151,10 @@ _MEANINGS: Final = MappingProxyType(
             f"lacks the ledger's tables, or has others; run `{MIGRATE}`",
         ),
         Fault.RIGHTS: (LedgerMisconfiguredError, _RIGHTS),
+        Fault.CERTIFICATE: (
+            LedgerMisconfiguredError,
+            "shows a certificate that does not verify; check sslrootcert and the host's name",
+        ),
         Fault.LOST: (LedgerUnreachableError, "cannot be reached; check it and the network"),
     }
 )
@@ -159,16 +165,20 @@ def meaning(error: Exception) -> LedgerError:
     if isinstance(error, LedgerError):
         return error
     fallback = (LedgerUnavailableError, "failed; see its own log for the cause")
-    fault = Fault.TIMEOUT if _timed_out(error) else fault_of(error)
+    fault = fault_of(error)
+    if _caused_by(error, SSLCertVerificationError):
+        fault = Fault.CERTIFICATE
+    elif _caused_by(error, TimeoutError):
+        fault = Fault.TIMEOUT
     kind, text = _MEANINGS.get(fault, fallback)
     return kind(f"the control database {text} ({code_of(error)})")
 
 
-def _timed_out(error: Exception) -> bool:
-    """Say whether one's own wait for the network ran out, which drivers wrap in other errors."""
+def _caused_by(error: Exception, kind: type[BaseException]) -> bool:
+    """Say whether such an error lies behind this one; drivers wrap those of the network."""
     found: BaseException | None = _driver_error(error)
     for _ in range(_LONGEST_CHAIN):
-        if found is None or isinstance(found, TimeoutError):
+        if found is None or isinstance(found, kind):
             break
         found = found.__cause__ or found.__context__
-    return isinstance(found, TimeoutError)
+    return isinstance(found, kind)

@@ -1,4 +1,4 @@
-"""The tables of a SQL ledger, and the one function that makes them.
+"""The tables of a SQL ledger, and the look whether they are as they must be.
 
 They are made by `approvaltrail ledger migrate`, never when a nonce is claimed: a table that a claim
 made for itself would be a new ledger, in which everything is unspent.
@@ -6,14 +6,11 @@ made for itself would be a new ledger, in which everything is unspent.
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any, Final
 
-from approvaltrail.gate.clock import Clock, SystemClock
 from approvaltrail.gate.errors import LedgerMisconfiguredError
 from approvaltrail.gate.ledger.dsn import EXTRA
 from approvaltrail.schemas.bounds import NONCE, TOOL
-from approvaltrail.schemas.encoding import microseconds
 
 try:
     from sqlalchemy import (
@@ -104,35 +101,6 @@ LEDGER: Final = Table(
 """One row about the ledger itself; every claim reads it in the statement that inserts."""
 
 
-def create_tables(
-    connection: Connection, *, clock: Clock | None, skew: timedelta, anew: bool
-) -> tuple[str, ...]:
-    """Make what is missing and return what was done.
-
-    Whenever the table of nonces is new, the ledger's memory begins now, whatever the other table
-    says of an older one. The row that says so goes first and comes last: an interrupted run leaves
-    a ledger that refuses, never one that remembers more than its nonces.
-    """
-    done = []
-    known = set(inspect(connection).get_table_names())
-    if LEDGER.name in known:
-        _check_version(connection)
-        if anew or NONCES.name not in known:
-            connection.execute(LEDGER.delete())
-            connection.commit()
-    for table in (NONCES, LEDGER):
-        if table.name not in known:
-            table.create(connection, checkfirst=True)
-            done.append(f"created {table.name}")
-    if connection.execute(select(LEDGER.c.one)).first() is None:
-        begins = microseconds((clock or SystemClock()).now() + skew)
-        row = {"one": 1, "version": VERSION, "created_at": begins, "pruned_until": 0}
-        connection.execute(LEDGER.insert().values(row))
-        done.append("began the ledger's memory")
-    connection.commit()
-    return tuple(done)
-
-
 def check_tables(connection: Connection) -> None:
     """Return if the tables are there and as they must be.
 
@@ -149,7 +117,7 @@ def check_tables(connection: Connection) -> None:
             f"{NONCES.name} has no primary key on nonce alone, so that a nonce could be spent "
             f"twice; drop the table and run `{MIGRATE}`"
         )
-    if not _check_version(connection):
+    if not check_version(connection):
         raise no_tables(f"the row of {LEDGER.name}")
     if connection.dialect.name in {"mysql", "mariadb"}:
         _check_engine(connection)
@@ -177,7 +145,8 @@ def no_tables(what: str) -> LedgerMisconfiguredError:
     )
 
 
-def _check_version(connection: Connection) -> bool:
+def check_version(connection: Connection) -> bool:
+    """Say whether the ledger's row is there, in a version that this release reads."""
     found = connection.execute(select(LEDGER.c.version)).scalar()
     if found not in {None, VERSION}:
         raise LedgerMisconfiguredError(

@@ -1,0 +1,1 @@
+"""Shows: the pages that lead from a reuse to its issuance."""

@@ -1,0 +1,1 @@
+"""Who may look, from where, and at what."""

@@ -1,0 +1,203 @@
+"""Checks an export against its manifest, from the values up. Never says "verified" of nothing.
+
+What it proves: that events and manifest belong together and nothing in the events was changed
+since. Who could rewrite both could forge both; against that only what is kept elsewhere helps, such
+as the manifest's hash in a ticket, or the store itself (`against`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, Final
+
+from pydantic import TypeAdapter, ValidationError
+
+from approvaltrail.dashboard.errors import ExportError
+from approvaltrail.dashboard.export.encodings import decoded
+from approvaltrail.dashboard.export.manifest import MANIFEST, Manifest
+from approvaltrail.dashboard.export.reading import Source
+from approvaltrail.dashboard.export.rows import HASH, digest, instant, row_of
+from approvaltrail.store.answers import EventFilter, ReuseFilter, TenantScope, TimeRange
+from approvaltrail.store.errors import StoreError
+from approvaltrail.store.queries import Queries
+
+_MANIFEST_BYTES: Final = 1_000_000
+_LINE_BYTES: Final = 1_000_000
+"""No event is that long: a longer line is not read to its end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """What came of checking an export."""
+
+    verified: bool
+    events: int
+    """How many events were read."""
+    reason: str | None = None
+    manifest: Manifest | None = field(default=None, repr=False)
+
+    def __str__(self) -> str:
+        """Say it in a line: `verified: 12 events`, or `not verified: …`."""
+        events = f"{self.events:,} event{'' if self.events == 1 else 's'}"
+        if self.verified:
+            return f"verified: {events}"
+        return f"not verified: {self.reason} ({events} read)"
+
+
+class _NotVerifiedError(Exception):
+    """Ends a check with its reason."""
+
+
+def verify_export(path: Path, against: Queries | None = None) -> Verification:
+    """Check an export: a ZIP file, or the folder into which one was unpacked.
+
+    `against` asks the store for the same events and compares each. Never raises for what a file
+    holds; everything that cannot be checked is "not verified" with the reason.
+    """
+    check = _Check(path)
+    try:
+        check.run(against)
+    except _NotVerifiedError as found:
+        reason = str(found)
+    except (OSError, EOFError, zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
+        reason = f"the export cannot be read ({type(error).__name__})"
+    except (StoreError, ExportError) as error:
+        reason = f"the store cannot be compared: {error}"
+    else:
+        return Verification(verified=True, events=check.events, manifest=check.manifest)
+    return Verification(verified=False, events=check.events, reason=reason, manifest=check.manifest)
+
+
+class _Check:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.events = 0
+        self.manifest: Manifest | None = None
+        self._hashes: dict[str, str] = {}
+        """Of each event read, its row's hash."""
+
+    def run(self, against: Queries | None) -> None:
+        self.manifest = manifest = self._read_manifest()
+        with self._open(manifest.data.file) as file:
+            bytes_read = _Hashed(file, manifest.data.bytes)
+            self._read_rows(bytes_read, manifest)
+        if bytes_read.size != manifest.data.bytes:
+            raise _NotVerifiedError(
+                f"the data has another length than the manifest's {manifest.data.bytes:,} bytes"
+            )
+        if bytes_read.hexdigest() != manifest.data.sha256:
+            raise _NotVerifiedError("the data's SHA-256 is not the manifest's")
+        if self.events != manifest.data.rows:
+            raise _NotVerifiedError(f"the manifest speaks of {manifest.data.rows:,} events")
+        if not self.events:
+            raise _NotVerifiedError("it holds no events, so nothing could be checked")
+        if against is not None:
+            self._compare(against, manifest)
+
+    def _read_manifest(self) -> Manifest:
+        try:
+            with self._open(MANIFEST) as file:
+                content = file.read(_MANIFEST_BYTES)
+        except (KeyError, FileNotFoundError):
+            if not self._path.exists():
+                raise _NotVerifiedError("there is no such file") from None
+            raise _NotVerifiedError(f"it has no {MANIFEST}") from None
+        try:
+            return Manifest.model_validate_json(content)
+        except ValidationError as error:
+            where = ".".join(map(str, error.errors(include_input=False)[0]["loc"])) or "its JSON"
+            raise _NotVerifiedError(f"the manifest cannot be read at {where}") from None
+
+    def _open(self, name: str) -> IO[bytes]:
+        if self._path.is_dir():
+            return (self._path / name).open("rb")
+        try:
+            return zipfile.Path(self._path, name).open("rb")
+        except zipfile.BadZipFile:
+            raise _NotVerifiedError("it is no ZIP file, or a broken one") from None
+
+    def _read_rows(self, lines: Iterator[bytes], manifest: Manifest) -> None:
+        rows = decoded(lines, manifest.data.encoding)
+        while True:
+            try:
+                row = next(rows, None)
+            except (ValueError, RecursionError):
+                raise _NotVerifiedError(
+                    f"event {self.events + 1} of the file cannot be read"
+                ) from None
+            if row is None:
+                return
+            self.events += 1
+            self._check_row(row, manifest)
+
+    def _check_row(self, row: dict[str, object], manifest: Manifest) -> None:
+        name = f"event {row.get('event_id')} (number {self.events} of the file)"
+        if set(row) != set(manifest.data.columns):
+            raise _NotVerifiedError(f"{name} has other fields than the manifest lists")
+        if digest(row) != row[HASH]:
+            raise _NotVerifiedError(f"{name} was changed: its values do not have its hash")
+        if not instant(manifest.start) <= str(row["occurred_at"]) < instant(manifest.end):
+            raise _NotVerifiedError(f"{name} lies outside of the range")
+        if manifest.query.tenant not in {None, row["tenant"]}:
+            raise _NotVerifiedError(f"{name} is of another tenant than the export")
+        event_id = str(row["event_id"])
+        if event_id in self._hashes:
+            raise _NotVerifiedError(f"{name} stands in it twice")
+        self._hashes[event_id] = str(row[HASH])
+
+    def _compare(self, queries: Queries, manifest: Manifest) -> None:
+        for stored in _source_of(queries, manifest):
+            row = row_of(stored)
+            before = self._hashes.pop(row["event_id"], None)
+            later = stored.stored_at > manifest.made_at
+            if before is None and not later:
+                raise _NotVerifiedError(f"the store holds event {row['event_id']}, the export not")
+            if before not in {None, row[HASH]}:
+                raise _NotVerifiedError(f"event {row['event_id']} is another in the store")
+        if self._hashes:
+            gone = next(iter(self._hashes))
+            raise _NotVerifiedError(f"event {gone} is no longer in the store")
+
+
+class _Hashed(Iterator[bytes]):
+    """The lines of a file, hashed as they pass; stops beyond the length that it should have."""
+
+    def __init__(self, file: IO[bytes], expected: int) -> None:
+        self._file = file
+        self._expected = expected
+        self._digest = hashlib.sha256()
+        self.size = 0
+
+    def __next__(self) -> bytes:
+        line = self._file.readline(_LINE_BYTES)
+        self.size += len(line)
+        if not line:
+            raise StopIteration
+        if self.size > self._expected:
+            raise _NotVerifiedError(
+                f"the data is longer than the manifest's {self._expected:,} bytes"
+            )
+        self._digest.update(line)
+        return line
+
+    def hexdigest(self) -> str:
+        return self._digest.hexdigest()
+
+
+def _source_of(queries: Queries, manifest: Manifest) -> Source:
+    asked = manifest.query
+    scope = TenantScope(asked.tenant)
+    named = {"nonce": asked.nonce} if asked.kind == "trail" else asked.filter
+    kind: Any = ReuseFilter if asked.kind == "reuses" else EventFilter
+    wanted = TypeAdapter(kind).validate_python(named)
+    return Source(
+        queries=queries,
+        time_range=TimeRange(manifest.start, manifest.end),
+        scope=scope,
+        wanted=wanted,
+        maximum_rows=10 * max(manifest.data.rows, 1_000),
+    )

@@ -1,0 +1,1 @@
+"""One module a page; each draws what stands below the status line."""

@@ -1,0 +1,32 @@
+"""The viewer's own zone, beside UTC and never instead of it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+import streamlit as st
+
+from approvaltrail.dashboard import formats
+
+_NAME_CHARACTERS = 64
+
+
+def viewers() -> ZoneInfo | None:
+    """Return the zone that the viewer's browser names, where this machine knows it."""
+    name = st.context.timezone
+    if not isinstance(name, str) or not 0 < len(name) <= _NAME_CHARACTERS:
+        return None
+    try:
+        return ZoneInfo(name)
+    except (ValueError, OSError, KeyError):  # the browser chose the text
+        return None
+
+
+def both(moment: datetime) -> str:
+    """Spell an instant in UTC, and on a second line in the viewer's zone."""
+    utc, zone = f"{formats.instant(moment)} UTC", viewers()
+    if zone is None or zone.key in {"UTC", "Etc/UTC"}:
+        return utc
+    local = moment.astimezone(zone)
+    return f"{utc}\n{local:%Y-%m-%d %H:%M:%S} {local:%Z} ({zone.key})"
