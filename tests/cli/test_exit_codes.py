@@ -111,3 +111,22 @@ def test_ctrl_c_ends_with_130(command: Command, monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(commands, "app", interrupt)
     assert command("smoke").code == ExitCode.INTERRUPTED
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ("trail", ""),
+        ("trail", "n" * 65),
+        ("trail", "\udcff\udcfe"),
+        ("events", "--text", "\udcff"),
+        ("events", "--since", "0001-01-01T00:00:00Z"),
+        ("replays", "--since", "9999-12-31T23:59:59Z", "--until", "9999-12-31T23:59:59Z"),
+    ],
+)
+def test_what_no_store_could_look_for_is_a_usage_error(
+    command: Callable[..., Ran], line: tuple[str, ...]
+) -> None:
+    """Empty, overlong and unreadable texts, and times outside the calendar, end with 2."""
+    ran = command(*line)
+    assert (ran.code, ran.out) == (ExitCode.USAGE, ""), ran

@@ -15,6 +15,7 @@ from approvaltrail.local.cli.exit_codes import ExitCode
 from approvaltrail.local.cli.output import completeness_line, demand_complete, print_json
 from approvaltrail.local.cli.times import range_of
 from approvaltrail.local.cli.where import find
+from approvaltrail.schemas import bounds
 from approvaltrail.schemas.events import EventType, NonceTrust, Outcome, Reason
 from approvaltrail.store.answers import (
     Completeness,
@@ -67,6 +68,11 @@ def trail(
     require_complete: options.RequireComplete = False,
 ) -> None:
     """Tell everything known of one nonce: issuance, acceptance, completion, every reuse."""
+    if not 1 <= len(nonce) <= bounds.NONCE:
+        raise typer.BadParameter(
+            f"a nonce has 1 to {bounds.NONCE} characters, this has {len(nonce)}",
+            param_hint="NONCE",
+        )
     with _asking(data, clickhouse, tenant) as asking:
         found = asking.queries.trail(nonce, asking.scope)
         completeness = asking.completeness()

@@ -19,15 +19,33 @@ def main() -> None:
     sys.exit(run(sys.argv[1:]))
 
 
+class UnreadableArgumentError(Exception):
+    """An argument is no text in UTF-8."""
+
+
+def _check_text(arguments: Sequence[str]) -> None:
+    for place, argument in enumerate(arguments, start=1):
+        try:
+            argument.encode()
+        except UnicodeEncodeError:
+            raise UnreadableArgumentError(
+                f"argument {place} is not text in UTF-8: give it as the page or an event shows it"
+            ) from None
+
+
 def run(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code; never raises."""
     try:
+        _check_text(arguments)
         # Loading takes a moment: a Ctrl-C during it is to end quietly too.
         from approvaltrail.local.cli.app import app  # noqa: PLC0415
 
         app(list(arguments) or ["--help"], prog_name="approvaltrail")
     except SystemExit as ended:
         return ended.code if isinstance(ended.code, int) else ExitCode.OK
+    except UnreadableArgumentError as error:
+        _say(str(error))
+        return ExitCode.USAGE
     except KeyboardInterrupt:
         _say("interrupted")
         return ExitCode.INTERRUPTED

@@ -13,6 +13,9 @@ _PIECE: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|[smhdw])", re.ASCII)
 _SECONDS: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _LONGEST: Final = timedelta(days=36_500)
 _LATER: Final = timedelta(minutes=1)
+_EARLIEST: Final = datetime(1970, 1, 2, tzinfo=UTC)
+_LATEST: Final = datetime(2262, 1, 1, tzinfo=UTC)
+"""The store's calendar, with a day of room."""
 
 
 def parse_span(text: str) -> timedelta:
@@ -49,7 +52,9 @@ def parse_instant(text: str, now: datetime) -> datetime:
             "a span before now such as 24h, or now"
         ) from None
     if instant.tzinfo is None:
-        return instant.replace(tzinfo=UTC)
+        instant = instant.replace(tzinfo=UTC)
+    if not _EARLIEST <= instant <= _LATEST:
+        raise ValueError(f"{text!r} is outside of what the store keeps: 1970-01-02 to 2262-01-01")
     return instant.astimezone(UTC)
 
 
