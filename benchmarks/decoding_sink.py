@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import io
 import os
+from typing import Any
 
 import clickhouse_connect
 import fastavro
@@ -18,17 +19,17 @@ from approvaltrail.schemas.contract import HEADER_BYTES, event_contract
 from approvaltrail.schemas.topics import EVENTS, prefixed
 from approvaltrail.store.columns import EVENT_COLUMNS
 
-_BATCH_EVENTS = 80_000
+_BATCH_EVENTS = 40_000
 _COLUMNS = [name for name, _ in EVENT_COLUMNS]
 
 
-def _row(message: object, schema: object) -> list[object]:
-    stream = io.BytesIO(message.value)  # type: ignore[attr-defined]
+def _row(message: Any, schema: Any) -> list[Any]:
+    stream = io.BytesIO(message.value)
     stream.seek(HEADER_BYTES)
-    values = fastavro.schemaless_reader(stream, schema, None)
+    values: Any = fastavro.schemaless_reader(stream, schema, None)
     values["attributes"] = [(pair["name"], pair["value"]) for pair in values["attributes"]]
-    row: list[object] = [values[name] for name in _COLUMNS]
-    row += [message.partition, message.offset, event_contract().fingerprint]  # type: ignore[attr-defined]
+    row: list[Any] = [values[name] for name in _COLUMNS]
+    row += [message.partition, message.offset, event_contract().fingerprint]
     return row
 
 
@@ -47,9 +48,10 @@ async def run() -> None:
         enable_auto_commit=False,
         auto_offset_reset="earliest",
         max_partition_fetch_bytes=4 * 1024 * 1024,
+        session_timeout_ms=60_000,  # decoding keeps the event loop, and with it the heartbeats
     )
     await consumer.start()
-    rows: list[list[object]] = []
+    rows: list[list[Any]] = []
     while True:
         found = await consumer.getmany(timeout_ms=100, max_records=_BATCH_EVENTS - len(rows))
         for messages in found.values():

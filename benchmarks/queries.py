@@ -27,6 +27,8 @@ from benchmarks.traffic import PacedSender
 SINK_EVENTS_PER_SECOND: Final = 1_000
 HOT_NONCE: Final = "a-nonce-presented-often"
 HOT_PRESENTATIONS: Final = 100_000
+HOT_AGE: Final = timedelta(days=75)
+"""Out of the other questions' ranges."""
 _EVERYTHING: Final = TenantScope.everything()
 _REUSED: Final = """
 SELECT DISTINCT nonce FROM events
@@ -39,7 +41,7 @@ INSERT INTO events (sequence, recorded_at, producer_id, service, instance, event
   address_source, kafka_partition, kafka_offset, schema_fingerprint)
 SELECT number + 1, occurred_at, toUUID('0190a000-0000-7000-8000-0000000000ff'), 'service-0',
   'pod-9', generateUUIDv7(number), if(number = 0, 'accepted', 'replayed'),
-  now64(6, 'UTC') - toIntervalSecond(90000) + toIntervalMillisecond(number * 800) AS occurred_at,
+  {start:DateTime64(6, 'UTC')} + toIntervalMillisecond(number * 800) AS occurred_at,
   if(number = 0, NULL, 'already_used'), {nonce:String}, 'verified', 'tenant-001',
   'tidb_delete_cluster', 'cluster-1', 'user1@corp', 'user', 'unknown', 0, number,
   'da98f317481b9f36'
@@ -67,10 +69,13 @@ class Questions:
             "events page and total, 24 h": lambda: ask.events(self._range(1), _EVERYTHING),
             "completeness": lambda: ask.completeness(_EVERYTHING, datetime.now(UTC)),
             "trail, 100,000 presentations": lambda: ask.trail(HOT_NONCE, _EVERYTHING),
+            "reuses, 24 h, 100,000 presentations": lambda: ask.reuses(
+                self._range(1, HOT_AGE - timedelta(days=1)), _EVERYTHING
+            ),
         }
 
-    def _range(self, days: float) -> TimeRange:
-        end = datetime.now(UTC) - timedelta(seconds=self._chance.uniform(0, 3_600))
+    def _range(self, days: float, age: timedelta = timedelta()) -> TimeRange:
+        end = datetime.now(UTC) - age - timedelta(seconds=self._chance.uniform(0, 3_600))
         return TimeRange(end - timedelta(days=days), end)
 
 
@@ -109,6 +114,15 @@ def storing(stack: Stack, dsn: str, store: Store) -> Iterator[None]:
         sink.stop()
 
 
+def _present_often(store: Store) -> None:
+    parameters = {
+        "nonce": HOT_NONCE,
+        "presentations": HOT_PRESENTATIONS,
+        "start": datetime.now(UTC) - HOT_AGE,
+    }
+    store.command(_HOT, parameters=parameters)
+
+
 def _rows(store: Store) -> int:
     return int(store.query("SELECT count() FROM events").scalar())
 
@@ -120,9 +134,10 @@ def figures(events: int, times: int) -> Iterator[Figure]:
         with open_store(dsn, timeout_seconds=600) as store:
             begun = time.perf_counter()
             rows = generate(store, events)
-            store.command(_HOT, parameters={"nonce": HOT_NONCE, "presentations": HOT_PRESENTATIONS})
+            _present_often(store)
             yield Figure(name="stored events", value=rows, unit="events")
             yield Figure(name="filled in", value=time.perf_counter() - begun, unit="s")
+            stack.settle()
             yield from asked(store, times, "idle")
             with storing(stack, dsn, store):
                 yield from asked(store, times, "under a sink")

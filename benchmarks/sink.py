@@ -104,6 +104,7 @@ class Bench:
         with open_store(dsn, timeout_seconds=300) as store:
             for change in changes:
                 store.command(change)
+            self.stack.settle()
             engine_before, begun = self._engine_cpu(), time.perf_counter()
             with ThreadPoolExecutor(AT_ONCE) as threads:
                 list(threads.map(partial(_insert, store), blocks))
@@ -121,17 +122,21 @@ class Bench:
                 wait_until(lambda: _rows(store), "the first rows", 0.005)
                 first, begun = _rows(store), time.perf_counter()
                 before, engine_before = cpu_seconds(child.pid), self._engine_cpu()
-                wait_until(lambda: _rows(store) >= self.events, "all rows")
+                wait_until(lambda: self._all_stored(store), "every event")
                 seconds = time.perf_counter() - begun
                 own = cpu_seconds(child.pid) - before
                 engine = self._engine_cpu() - engine_before
             finally:
                 child.stop()
-            distinct = store.query("SELECT uniqExact(event_id) FROM events").scalar()
         self.stack.drop_database(dsn)
-        if distinct != self.events:
-            raise RuntimeError(f"{module} stored {distinct} events of {self.events}")
         return _run(self.events - first, seconds, own, engine)
+
+    def _all_stored(self, store: Store) -> bool:
+        """Look closely only when there are rows enough: a sink may store some twice."""
+        if _rows(store) < self.events:
+            return False
+        distinct = store.query("SELECT uniqExact(event_id) FROM events").scalar()
+        return bool(distinct == self.events)
 
     def _engine_cpu(self) -> float:
         return cpu_seconds(self.stack.engine.pid)
@@ -199,7 +204,8 @@ def rates(bench: Bench, rounds: int) -> Iterator[Figure]:
 def shares(bench: Bench, events: int, rounds: int) -> Iterator[Figure]:
     """Yield what the engine spends on each view and group of columns, by leaving it out.
 
-    The views read the columns, so columns are left out of a table without views.
+    The views read the columns, so columns are left out of a table without views. Merges come when
+    they come, so they are held back.
     """
     blocks = bench.blocks[: max(1, events // BLOCK_EVENTS)]
     views = _views(bench.stack)
@@ -207,9 +213,10 @@ def shares(bench: Bench, events: int, rounds: int) -> Iterator[Figure]:
     left_out = {view: [f"DROP VIEW {view}"] for view in views} | {"every view": no_views}
     for name, columns in COLUMN_GROUPS.items():
         left_out[f"columns: {name}"] = [*no_views, _not_stored(bench.stack, columns)]
-    candidates: dict[str, Callable[[], Run]] = {"all": partial(bench.inserted, blocks, [])}
-    for name, statements in left_out.items():
-        candidates[name] = partial(bench.inserted, blocks, statements)
+    candidates: dict[str, Callable[[], Run]] = {
+        name: partial(bench.inserted, blocks, ["SYSTEM STOP MERGES", *statements])
+        for name, statements in {"all": [], **left_out}.items()
+    }
     used = {
         name: run.engine_cpu_seconds_per_million
         for name, run in interleaved(candidates, rounds).items()
@@ -263,7 +270,7 @@ def figures(events: int, rounds: int, share_events: int) -> Iterator[Figure]:
 
 def main() -> None:
     """Measure and print."""
-    chosen = arguments(__doc__, events=1_000_000, rounds=3, share_events=200_000)
+    chosen = arguments(__doc__, events=1_000_000, rounds=3, share_events=400_000)
     show(list(figures(chosen.events, chosen.rounds, chosen.share_events)), as_json=chosen.json)
 
 

@@ -56,6 +56,16 @@ class Stack:
         with open_store(self.dsn("default")) as store:
             store.command(f"DROP DATABASE {urlsplit(dsn).path.removeprefix('/')} SYNC")
 
+    def settle(self) -> None:
+        """Let the engine finish what it does by itself: merges of what was inserted before."""
+
+        def quiet() -> bool:
+            before = cpu_seconds(self.engine.pid)
+            time.sleep(0.3)
+            return cpu_seconds(self.engine.pid) - before < 0.03
+
+        wait_until(quiet, "the engine is idle")
+
     def dsn(self, database: str) -> str:
         """Return the writing user's DSN of a database."""
         address = self.engine.address

@@ -123,7 +123,7 @@ def send(bootstrap_servers: str, topic: str, sent: Iterable[Message]) -> float:
     )
     count = size = 0
     for message in sent:
-        headers = event_headers(message.producer_id, message.sequence)
+        headers: Any = event_headers(message.producer_id, message.sequence)
         while True:
             try:
                 producer.produce(topic, message.value, message.key, headers=headers)

@@ -95,6 +95,27 @@ async def test_what_is_harmless_stays(logs: io.StringIO) -> None:
     assert second["event"] == "a line with [secret removed] in it"
 
 
+def test_a_librarys_own_handler_writes_nothing_past_the_scrubber(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """S-09: what a library attached to its logger before is gone once logging is configured."""
+    written, past = io.StringIO(), io.StringIO()
+    library = logging.getLogger("a.library.with.handlers")
+    library.addHandler(logging.StreamHandler(past))
+    library.propagate = False
+    with monkeypatch.context() as patched:
+        patched.setattr(sys, "stderr", written)
+        root = logging.getLogger()
+        before = (list(root.handlers), root.level)
+        configure_logging(scrub_secrets([SECRET.encode()]))
+        library.warning("a line with %s in it", SECRET)
+        root.handlers[:], _ = before
+        root.setLevel(before[1])
+        structlog.reset_defaults()
+    assert past.getvalue() == ""
+    assert "a line with [secret removed] in it" in written.getvalue()
+
+
 async def test_a_callers_own_key_is_in_no_event(logs: io.StringIO) -> None:
     """S-09: a platform key that its holder also puts into headers is recorded as a keyed hash."""
     async with running_server(own_keys=True) as server:

@@ -73,6 +73,22 @@ def test_every_nonce_issued_has_one_fate(store: Store, seed: int, tenant: str | 
         assert times == sorted(times, reverse=True)
 
 
+def test_claims_are_acceptances_that_spend_each_counted_once(store: Store) -> None:
+    """By tools with a ledger and without; the latest is known whatever the range."""
+    events = [
+        one.model_copy(update={"ledgered": number % 3 > 0})
+        for number, one in enumerate(world(9).events)
+    ]
+    insert(store, events)
+    insert(store, events[::2])
+    accepted = [one for one in events if one.event_type is EventType.ACCEPTED]
+    inside = during(accepted, SPAN)
+    found = Queries(store).ledger_claims(SPAN, EVERYTHING)
+    assert found.claims == sum(one.ledgered for one in inside) > 0
+    assert found.unledgered_acceptances == sum(not one.ledgered for one in inside) > 0
+    assert found.last_claim_at == max(one.occurred_at for one in accepted if one.ledgered)
+
+
 def test_a_spent_nonce_without_its_acceptance_is_named(store: Store) -> None:
     """What the ledger must know and the store does not is a fate of its own, not `expired`."""
     made = world(3, tokens=0)

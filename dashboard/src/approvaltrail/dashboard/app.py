@@ -106,19 +106,28 @@ def _draw(path: str, page: Page, settings: DashboardSettings) -> None:
     choice = _choice()
     view = choice.at(datetime.now(UTC))
     problem = choice.problem()
+    # Drawn last in its place on top: how complete the store is takes longer to tell than the rows.
+    line = st.container(key="at-status-line")
     try:
         everything = Answers.of(settings, identity.viewer, identity.key)
         desk = Desk(settings=settings, everything=everything, view=view, viewer=identity.viewer)
-        status.show(desk)
         if problem is not None:
             text.show(pieces.note(problem))
         if controls.unreadable_token():
             pieces.empty("No nonce in that token", "What was pasted looks like a token that was "
                          "cut or altered. Paste it whole, or its nonce.")  # fmt: skip
-        page(desk)
+        _draw_page(page, desk)
+        with line:
+            status.show(desk)
     except StoreError as error:
-        text.show(status.unreachable())
+        with line:
+            text.show(status.unreachable())
         pieces.empty("The store did not answer", str(error))
+
+
+def _draw_page(page: Page, desk: Desk) -> None:
+    try:
+        page(desk)
     except DashboardError as error:
         pieces.empty("Not for your role", f"{error}.")
 

@@ -6,7 +6,14 @@
     event.target instanceof Element ? event.target.closest(selector) : null;
 
   // A link to a page of ours changes the page in place, as going back and forward do.
-  const go = (url) => {
+  // While the page is still drawn, Streamlit may forget parameters of the next URL: so go afterwards.
+  const drawn = () => document.querySelector(".stApp")?.dataset.testScriptState === "notRunning";
+  const go = (url, until = Date.now() + 3000) => {
+    if (!drawn()) {
+      if (Date.now() > until) location.assign(url);
+      else setTimeout(go, 20, url, until);
+      return;
+    }
     history.pushState({}, "", url);
     dispatchEvent(new PopStateEvent("popstate"));
     document.querySelector(".stMain")?.scrollTo(0, 0);

@@ -64,8 +64,8 @@ def build(trail: Trail, *, show_all: bool) -> Markup | None:
         return None
     columns = (
         Column("Field", "at-strong"),
-        *(Column(name, "at-nowrap") for name, _ in calls),
-        Column("Trust"),
+        *(Column(name) for name, _ in calls),
+        Column("Trust", "at-wide"),
     )
     rows = []
     for field in FIELDS:

@@ -28,6 +28,7 @@ from approvaltrail.store.answers import (
     Fate,
     Histogram,
     LedgerBalance,
+    LedgerClaims,
     LedgerOutage,
     Overview,
     Ranked,
@@ -186,6 +187,10 @@ class Answers:
         """Reconcile the nonces issued in a range; asked afresh when kept answers expire."""
         ask = lambda: self.queries.ledger_balance(time_range, self.scope, now)  # noqa: E731
         return cast("LedgerBalance", self._kept("ledger_balance", repr(time_range), ask))
+
+    def ledger_claims(self, time_range: TimeRange) -> LedgerClaims:
+        """Count the acceptances of a range that spent their nonce, and name the latest."""
+        return cast("LedgerClaims", self._ask("ledger_claims", time_range, then=(self.scope,)))
 
     def ledger_nonces(
         self, time_range: TimeRange, now: datetime, fate: Fate, limit: int, offset: int

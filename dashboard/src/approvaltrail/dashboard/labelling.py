@@ -6,43 +6,71 @@ page, filter or range the reuse was found by.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
 from typing import Final
 
-from approvaltrail.dashboard import reuse_table
+from approvaltrail.dashboard import formats, reuse_table
 from approvaltrail.dashboard.desk import Desk
-from approvaltrail.store.answers import Reuse, ReuseFilter, ReusePage, TimeRange
+from approvaltrail.store.answers import Reuse, ReuseFilter, TimeRange
 from approvaltrail.store.labels import Label
 
 _AROUND: Final = 300
 """Reuses around that are looked at; a caller with more needs review for that alone."""
+_MOST_CALLERS: Final = 4
+"""For more callers than this, all that lies around is looked at instead of each one's own."""
 
 
-def labelled(
-    desk: Desk, reuses: Sequence[Reuse], *, all_of: TimeRange | None = None
+def labelled_page(
+    desk: Desk, reuses: Sequence[Reuse], *, newest: bool
 ) -> list[tuple[Reuse, Label]]:
-    """Label each reuse in the light of what else the same callers reused around it.
+    """Label reuses that no filter narrowed, none left out between the first and the last.
 
-    `all_of` says that these are all reuses of a range: where it holds what lies around, nothing
-    more is asked of the store.
+    Only what lies beyond their two ends is looked up. `newest` says that none comes after them.
     """
     if not reuses:
         return []
-    thresholds = desk.settings.label_thresholds()
-    moments = [one.presentation.event.occurred_at for one in reuses]
-    window = thresholds.caller_window
-    around = TimeRange(min(moments) - window, max(moments) + window)
-    if all_of is not None and _holds(all_of, around, desk):
-        return reuse_table.labelled(reuses, thresholds)
-    others = desk.everything.reuses(around, ReuseFilter(), _AROUND).reuses
-    return reuse_table.labelled(reuses, thresholds, [*reuses, *others])
+    window, moments = _window(desk), _moments(reuses)
+    start, end = min(moments), max(moments) + formats.INSTANT_STEP
+    beyond = [TimeRange(start - window, start)]
+    if not newest:
+        beyond.append(TimeRange(end, end + window))
+    others = [one for span in beyond for one in _reuses(desk, span, ReuseFilter())]
+    return _labelled(desk, reuses, [*reuses, *others])
 
 
-def whole(desk: Desk, page: ReusePage) -> TimeRange | None:
-    """Return the range of which a page that no filter narrowed holds every reuse, or None."""
-    return desk.view.time_range if page.total == len(page.reuses) else None
+def labelled(desk: Desk, reuses: Sequence[Reuse]) -> list[tuple[Reuse, Label]]:
+    """Label any reuses, in the light of what else their callers reused around them."""
+    callers: defaultdict[str | None, list[Reuse]] = defaultdict(list)
+    for one in reuses:
+        callers[one.presentation.event.principal].append(one)
+    if len(callers) > _MOST_CALLERS:
+        callers = defaultdict(list, {None: list(reuses)})
+    others: list[Reuse] = []
+    for principal, own in callers.items():
+        others += _reuses(desk, _around(own, _window(desk)), ReuseFilter(principal=principal))
+    return _labelled(desk, reuses, [*reuses, *others])
 
 
-def _holds(all_of: TimeRange, around: TimeRange, desk: Desk) -> bool:
-    ends = all_of.end >= min(around.end, desk.view.now)  # nothing has happened yet after now
-    return all_of.start <= around.start and ends
+def _labelled(
+    desk: Desk, reuses: Sequence[Reuse], among: Iterable[Reuse]
+) -> list[tuple[Reuse, Label]]:
+    return reuse_table.labelled(reuses, desk.settings.label_thresholds(), among)
+
+
+def _reuses(desk: Desk, span: TimeRange, wanted: ReuseFilter) -> tuple[Reuse, ...]:
+    return desk.everything.reuses(span, wanted, _AROUND).reuses
+
+
+def _around(reuses: Sequence[Reuse], window: timedelta) -> TimeRange:
+    moments = _moments(reuses)
+    return TimeRange(min(moments) - window, max(moments) + window + formats.INSTANT_STEP)
+
+
+def _moments(reuses: Sequence[Reuse]) -> list[datetime]:
+    return [one.presentation.event.occurred_at for one in reuses]
+
+
+def _window(desk: Desk) -> timedelta:
+    return desk.settings.label_thresholds().caller_window

@@ -14,18 +14,17 @@ An incomplete pipeline never hides an attack: the rules do not know of one anoth
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from approvaltrail.dashboard import formats, words
 from approvaltrail.dashboard.settings import DashboardSettings
-from approvaltrail.schemas.events import EventType
+from approvaltrail.schemas.events import EventType, Reason
 from approvaltrail.schemas.messages import GateState, Probe
 from approvaltrail.store.answers import (
     Completeness,
     CompletenessState,
-    Overview,
     ProducerCondition,
     ProducerStatus,
     ReusePage,
@@ -51,8 +50,8 @@ class Recent:
     completeness: Completeness
     reuses: ReusePage
     """Of the last `recent_minutes`."""
-    counts: Overview
-    """Of the same time."""
+    refusals: Mapping[Reason, int]
+    """Of the same time, by cause."""
     now: datetime
 
 
@@ -135,7 +134,7 @@ def _under_test(recent: Recent, settings: DashboardSettings) -> Iterable[StateLi
             f"in the last {minutes} min; {fate}{seen}."
         )
         yield StateLine(tone="hot", icon="▲", text=what, page="replays", recent=True)
-    wrong = sum(recent.counts.refusals.get(reason, 0) for reason in words.FORGED_OR_MISDIRECTED)
+    wrong = sum(recent.refusals.get(reason, 0) for reason in words.FORGED_OR_MISDIRECTED)
     if wrong >= settings.boundary_refusals:
         what = (
             f"Boundary under test: {formats.counted(wrong, 'forged or misdirected token')} "

@@ -107,6 +107,11 @@ class View:
         return self._link(page, {}, parameters)
 
     @property
+    def ends_with_now(self) -> bool:
+        """Whether nothing can have happened after the range."""
+        return self.time_range.end >= self.now
+
+    @property
     def is_absolute(self) -> bool:
         """Whether the bounds stand still."""
         return self.choice.range_name == CUSTOM

@@ -42,5 +42,9 @@ def configure_logging(scrubber: Scrubber, *, level: str = "INFO") -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
+    for logger in logging.root.manager.loggerDict.values():
+        if isinstance(logger, logging.Logger):  # a library's own handler would write unscrubbed
+            logger.handlers.clear()
+            logger.propagate = True
     for name in _QUIET:
         logging.getLogger(name).setLevel(logging.WARNING)

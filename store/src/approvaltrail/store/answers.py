@@ -353,19 +353,25 @@ class LedgerBalance:
 
     fates: dict[Fate, int]
     """Every fate but `ACCEPTED_UNISSUED`; together they are the nonces issued."""
-    claims: int
-    """Acceptances in the range that spent their nonce in the ledger."""
-    unledgered_acceptances: int
-    """Acceptances in the range by tools that spend no nonce."""
     accepted_unissued: int
     """Nonces accepted in the range of which no issuance is stored."""
-    last_claim_at: datetime | None
-    """The latest acceptance that spent its nonce, of whatever time."""
 
     @property
     def issued(self) -> int:
         """How many distinct nonces were issued in the range."""
         return sum(self.fates.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerClaims:
+    """Acceptances of a range, by whether they spent their nonce in the ledger."""
+
+    claims: int
+    """That spent it."""
+    unledgered_acceptances: int
+    """By tools that spend no nonce."""
+    last_claim_at: datetime | None
+    """The latest acceptance that spent its nonce, of whatever time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -129,16 +129,17 @@ def _nonces(desk: Desk, balance: LedgerBalance) -> None:
 
 def _claims(desk: Desk, balance: LedgerBalance) -> Markup:
     accepted = desk.view.href("events", type="accepted")
+    found = desk.answers.ledger_claims(desk.view.time_range)
     last: Child = "no claim is stored"
-    if balance.last_claim_at is not None:
-        ago = formats.ago(balance.last_claim_at, desk.view.now)
-        last = joined("the last ", ago, ", at ", pieces.at(balance.last_claim_at))
-    spent = formats.counted(balance.claims, "nonce")
+    if found.last_claim_at is not None:
+        ago = formats.ago(found.last_claim_at, desk.view.now)
+        last = joined("the last ", ago, ", at ", pieces.at(found.last_claim_at))
+    spent = formats.counted(found.claims, "nonce")
     lines = [
         joined(element("a", spent, href=accepted), " spent in the ledger in this range; ", last),
     ]
-    if balance.unledgered_acceptances:
-        times = formats.counted(balance.unledgered_acceptances, "acceptance")
+    if found.unledgered_acceptances:
+        times = formats.counted(found.unledgered_acceptances, "acceptance")
         about = " by tools that spend no nonce: its token can be accepted again while valid"
         lines.append(joined(element("a", times, href=accepted), about))
     if balance.accepted_unissued:

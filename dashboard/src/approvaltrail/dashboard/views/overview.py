@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Final
 
+import streamlit as st
+
 from approvaltrail.dashboard import (
     charts,
     formats,
@@ -24,9 +26,10 @@ from approvaltrail.dashboard.markup import Child, Markup, element, joined
 from approvaltrail.dashboard.pieces import Bar
 from approvaltrail.dashboard.states import Recent, StateLine
 from approvaltrail.dashboard.view import View
-from approvaltrail.schemas.events import EventType
+from approvaltrail.schemas.events import EventType, Reason
 from approvaltrail.schemas.messages import Probe
 from approvaltrail.store.answers import (
+    EventFilter,
     Overview,
     ProducerCondition,
     Ranked,
@@ -42,11 +45,13 @@ _LOOKED_AT: Final = 200
 
 def show(desk: Desk) -> None:
     """Draw the page."""
-    _states(desk)
+    above = st.container()
     found = desk.answers.overview(desk.view.time_range)
     drawn = layers.by_outcome(found.series)
     text.show(_cards(found, drawn, desk.view))
     _chart(desk, found, drawn)
+    with above:  # asked after what is quick to count
+        _states(desk)
     text.show(_ledger(desk))
     text.show(_lists(desk, found))
 
@@ -56,11 +61,18 @@ def _states(desk: Desk) -> None:
     recent = Recent(
         completeness=desk.completeness(),
         reuses=desk.answers.reuses(span, ReuseFilter(), _LOOKED_AT),
-        counts=desk.answers.overview(span),
+        refusals=_refusals(desk, span),
         now=desk.view.now,
     )
     lines = states.active_states(recent, desk.settings)
     text.show(element("ul", *(_state(one, desk.view, span) for one in lines), class_="at-states"))
+
+
+def _refusals(desk: Desk, span: TimeRange) -> Counter[Reason]:
+    counted: Counter[Reason] = Counter()
+    for row in desk.answers.histogram(span, EventFilter(event_type=EventType.REFUSED)).series:
+        counted[row.reason or Reason.OTHER] += row.events
+    return counted
 
 
 def _state(line: StateLine, view: View, span: TimeRange) -> Markup:
@@ -127,13 +139,13 @@ def _chart(desk: Desk, found: Overview, drawn: list[Layer]) -> None:
 
 
 def _ledger(desk: Desk) -> Markup:
-    balance = desk.answers.ledger_balance(desk.view.time_range, desk.view.now)
+    found = desk.answers.ledger_claims(desk.view.time_range)
     said: list[Child] = []
-    if balance.last_claim_at is None:
+    if found.last_claim_at is None:
         said.append("no claim stored")
     else:
-        ago = formats.ago(balance.last_claim_at, desk.view.now)
-        said.append(joined("last claim ", pieces.at(balance.last_claim_at, ago)))
+        ago = formats.ago(found.last_claim_at, desk.view.now)
+        said.append(joined("last claim ", pieces.at(found.last_claim_at, ago)))
     alive = {ProducerCondition.LIVE, ProducerCondition.SILENT}
     probed = [
         one
@@ -146,7 +158,7 @@ def _ledger(desk: Desk) -> Markup:
     elif probed:
         latest = max(one.ledger_probe_at for one in probed if one.ledger_probe_at is not None)
         said.append(f"probe ok {formats.ago(latest, desk.view.now)}")
-    said.append(f"{formats.count(balance.claims)} spent in this range")
+    said.append(f"{formats.count(found.claims)} spent in this range")
     parts: list[Child] = []
     for one in said:
         parts += [" · ", one]
@@ -177,7 +189,7 @@ def _lists(desk: Desk, found: Overview) -> Markup:
 
 def _reuses_by_label(desk: Desk) -> Markup:
     page = desk.answers.reuses(desk.view.time_range, ReuseFilter(), _LOOKED_AT)
-    labels = labelling.labelled(desk, page.reuses, all_of=labelling.whole(desk, page))
+    labels = labelling.labelled_page(desk, page.reuses, newest=desk.view.ends_with_now)
     counts = Counter(label.kind for _, label in labels)
     bars = [_label_bar(kind, counts[kind], desk.view) for kind in LabelKind if counts[kind]]
     listed = pieces.bars("Reuses by label", bars, "No reuse in this range.")

@@ -27,6 +27,7 @@ from approvaltrail.schemas import bounds
 from approvaltrail.store.answers import Reuse, ReuseFilter, ReusePage
 from approvaltrail.store.labels import Label, LabelKind
 
+Labelled = list[tuple[Reuse, Label]]
 _LABELLED: Final = 500
 """Reuses that are labelled one by one when a label is looked for."""
 
@@ -54,7 +55,7 @@ class Found:
     """The rows of this page, and how many there are of them in all."""
 
     page: ReusePage
-    rows: list[tuple[Reuse, Label]]
+    rows: Labelled
     total: int
     looked_through: int | None = None
     """How many of the latest reuses were labelled, where a label is looked for."""
@@ -92,9 +93,9 @@ def _find(desk: Desk, wanted: Wanted, offset: int) -> Found:
     span, size = desk.view.time_range, pieces.PAGE_ROWS
     if wanted.label is None:
         page = desk.answers.reuses(span, wanted.of_store, size, offset)
-        return Found(page=page, rows=_labelled(desk, wanted, page), total=page.total)
+        return Found(page=page, rows=_labelled(desk, wanted, page, offset), total=page.total)
     page = desk.answers.reuses(span, wanted.of_store, _LABELLED)
-    all_rows = _labelled(desk, wanted, page)
+    all_rows = _labelled(desk, wanted, page, 0)
     rows = [row for row in all_rows if row[1].kind is wanted.label]
     return Found(
         page=page,
@@ -104,10 +105,11 @@ def _find(desk: Desk, wanted: Wanted, offset: int) -> Found:
     )
 
 
-def _labelled(desk: Desk, wanted: Wanted, page: ReusePage) -> list[tuple[Reuse, Label]]:
-    narrowed = wanted.of_store != ReuseFilter()
-    all_of = None if narrowed else labelling.whole(desk, page)
-    return labelling.labelled(desk, page.reuses, all_of=all_of)
+def _labelled(desk: Desk, wanted: Wanted, page: ReusePage, offset: int) -> Labelled:
+    if wanted.of_store != ReuseFilter():
+        return labelling.labelled(desk, page.reuses)
+    newest = offset == 0 and desk.view.ends_with_now
+    return labelling.labelled_page(desk, page.reuses, newest=newest)
 
 
 def _summary(desk: Desk, found: Found, label: LabelKind | None) -> Markup:

@@ -99,8 +99,11 @@ def _pager(desk: Desk, nonce: str) -> Markup:
 
 def _around(desk: Desk, nonce: str) -> tuple[str | None, str | None]:
     """Return the reused nonces before and after this one in the list of reuses."""
-    page = desk.answers.reuses(desk.view.time_range, ReuseFilter(), _OTHERS)
-    order = list(dict.fromkeys(one.presentation.event.nonce for one in page.reuses))
+    for looked_at in (pieces.PAGE_ROWS, _OTHERS):  # the first is what Replays has just asked for
+        page = desk.answers.reuses(desk.view.time_range, ReuseFilter(), looked_at)
+        order = list(dict.fromkeys(one.presentation.event.nonce for one in page.reuses))
+        if nonce in order[:-1] or page.total <= len(page.reuses):
+            break
     if nonce not in order:
         return None, None
     index = order.index(nonce)

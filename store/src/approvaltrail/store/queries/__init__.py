@@ -14,7 +14,12 @@ from approvaltrail.store.queries.completeness import Bounds, completeness
 from approvaltrail.store.queries.dead_letters import dead_letters
 from approvaltrail.store.queries.events import events
 from approvaltrail.store.queries.histogram import histogram, ranking
-from approvaltrail.store.queries.ledger import ledger_balance, ledger_nonces, ledger_outages
+from approvaltrail.store.queries.ledger import (
+    ledger_balance,
+    ledger_claims,
+    ledger_nonces,
+    ledger_outages,
+)
 from approvaltrail.store.queries.neighbours import neighbours
 from approvaltrail.store.queries.overview import overview
 from approvaltrail.store.queries.reuses import reuses
@@ -33,6 +38,7 @@ if TYPE_CHECKING:
         Fate,
         Histogram,
         LedgerBalance,
+        LedgerClaims,
         LedgerOutage,
         Overview,
         Ranked,
@@ -142,6 +148,10 @@ class Queries:
     ) -> LedgerBalance:
         """Reconcile the nonces issued in a range with what became of them."""
         return ledger_balance(self._store, time_range, scope, now)
+
+    def ledger_claims(self, time_range: TimeRange, scope: TenantScope) -> LedgerClaims:
+        """Count the acceptances of a range that spent their nonce, and name the latest."""
+        return ledger_claims(self._store, time_range, scope)
 
     def ledger_nonces(
         self,

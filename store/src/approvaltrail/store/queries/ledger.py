@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from approvaltrail.schemas.events import Reason
-from approvaltrail.store.answers import Fate, LedgerBalance, LedgerOutage
+from approvaltrail.store.answers import Fate, LedgerBalance, LedgerClaims, LedgerOutage
 from approvaltrail.store.queries.conditions import (
     INSTANT,
     Conditions,
@@ -42,36 +42,44 @@ WITH
     FROM events WHERE event_type = 'issued' AND isNotNull(nonce) AND WANTED
     GROUP BY nonce_hash
   ),
-  spent AS (
-    SELECT nonce_hash, max(accepted) AS was_accepted, true AS found FROM nonce_trail
-    WHERE (accepted OR known_spent) AND nonce_hash IN (SELECT nonce_hash FROM issued) AND MINE
-    GROUP BY nonce_hash
+  accepted AS (
+    SELECT DISTINCT nonce_hash FROM nonce_trail
+    WHERE accepted AND nonce_hash IN (SELECT nonce_hash FROM issued) AND MINE
+  ),
+  found_spent AS (
+    SELECT DISTINCT nonce_hash FROM turned_down
+    WHERE known_spent AND occurred_at >= {start:INSTANT} - INTERVAL 1 HOUR AND MINE
   )
-SELECT multiIf(found AND was_accepted, 'accepted', found, 'spent_unrecorded',
-    isNull(until), 'expiry_unknown', until <= {now:NOW}, 'expired', 'outstanding') AS fate, AND_WHAT
-FROM issued LEFT JOIN spent ON issued.nonce_hash = spent.nonce_hash
-""".replace("NOW}", f"{INSTANT}}}")
+SELECT multiIf(nonce_hash IN (SELECT nonce_hash FROM accepted), 'accepted',
+    nonce_hash IN (SELECT nonce_hash FROM found_spent), 'spent_unrecorded',
+    isNull(until), 'expiry_unknown', until <= {now:INSTANT}, 'expired', 'outstanding') AS fate,
+  AND_WHAT
+FROM issued
+""".replace(":INSTANT}", f":{INSTANT}}}")
+"""Nothing is presented before it is issued, but for clocks that differ by less than the hour."""
 _COUNTED: Final = _FATES.replace("AND_WHAT", "count()") + "GROUP BY fate"
 _LISTED: Final = _FATES.replace("AND_WHAT", "key.1, key.2") + (
     "WHERE fate = {fate:String} ORDER BY key DESC LIMIT {limit:UInt32} OFFSET {offset:UInt32}"
 )
-_CLAIMS: Final = """
-WITH claims AS (
-  SELECT sipHash64(assumeNotNull(nonce)) AS nonce_hash, event_id, occurred_at, ledgered FROM events
-  WHERE event_type = 'accepted' AND isNotNull(nonce) AND WANTED
-),
-unissued AS (
-  SELECT nonce_hash, min((occurred_at, event_id)) AS key FROM claims
-  WHERE nonce_hash NOT IN (
-    SELECT nonce_hash FROM nonce_trail WHERE NOT accepted AND event_type = 'issued'
-      AND nonce_hash IN (SELECT nonce_hash FROM claims))
-  GROUP BY nonce_hash
-)
-"""
-_COUNT_CLAIMS: Final = (
-    "SELECT uniqExactIf(event_id, ledgered), uniqExactIf(event_id, NOT ledgered), "
-    "(SELECT count() FROM unissued) FROM claims"
-)
+_UNISSUED: Final = """
+WITH
+  doubtful AS (
+    SELECT sipHash64(assumeNotNull(nonce)) AS nonce_hash,
+      minIf((occurred_at, event_id), event_type = 'accepted' AND WANTED) AS key
+    FROM events
+    WHERE event_type IN ('issued', 'accepted') AND isNotNull(nonce)
+      AND occurred_at >= {start:INSTANT} - INTERVAL 1 DAY AND occurred_at < {end:INSTANT}
+    GROUP BY nonce_hash
+    HAVING countIf(event_type = 'issued') = 0 AND countIf(event_type = 'accepted' AND WANTED) > 0
+  ),
+  unissued AS (
+    SELECT key FROM doubtful WHERE nonce_hash NOT IN (
+      SELECT nonce_hash FROM nonce_trail WHERE NOT accepted AND event_type = 'issued'
+        AND nonce_hash IN (SELECT nonce_hash FROM doubtful))
+  )
+""".replace(":INSTANT}", f":{INSTANT}}}")
+"""Nearly all issuances lie within a day; only what is left is looked for in the whole record."""
+_COUNT_UNISSUED: Final = "SELECT count() FROM unissued"
 _LIST_UNISSUED: Final = (
     "SELECT key.1, key.2 FROM unissued ORDER BY key DESC "
     "LIMIT {limit:UInt32} OFFSET {offset:UInt32}"
@@ -88,15 +96,24 @@ def ledger_balance(
         {**where.parameters, "now": now},
     )
     fates: dict[str, int] = dict(counted.rows)
-    ((ledgered, unledgered, unissued),) = store.query(
-        (_CLAIMS + _COUNT_CLAIMS).replace("WANTED", str(where)), where.parameters
-    ).rows
+    unissued = store.query(
+        (_UNISSUED + _COUNT_UNISSUED).replace("WANTED", str(where)), where.parameters
+    ).scalar()
     return LedgerBalance(
-        fates={fate: fates.get(fate.value, 0) for fate in BALANCED},
-        claims=ledgered,
-        unledgered_acceptances=unledgered,
-        accepted_unissued=unissued,
-        last_claim_at=_last_claim(store, scope),
+        fates={fate: fates.get(fate.value, 0) for fate in BALANCED}, accepted_unissued=unissued
+    )
+
+
+def ledger_claims(store: Store, time_range: TimeRange, scope: TenantScope) -> LedgerClaims:
+    """Count the acceptances of a range by whether they spent their nonce in the ledger."""
+    where, _ = _conditions(time_range, scope)
+    ((spent, unledgered),) = store.query(
+        "SELECT uniqExactIf(event_id, ledgered), uniqExactIf(event_id, NOT ledgered) "  # noqa: S608
+        f"FROM events WHERE event_type = 'accepted' AND {where}",
+        where.parameters,
+    ).rows
+    return LedgerClaims(
+        claims=spent, unledgered_acceptances=unledgered, last_claim_at=_last_claim(store, scope)
     )
 
 
@@ -115,7 +132,7 @@ def ledger_nonces(
     """
     check_page(limit, offset)
     where, mine = _conditions(time_range, scope)
-    sql = _CLAIMS + _LIST_UNISSUED if fate is Fate.ACCEPTED_UNISSUED else _LISTED
+    sql = _UNISSUED + _LIST_UNISSUED if fate is Fate.ACCEPTED_UNISSUED else _LISTED
     page = {"now": now, "fate": fate.value, "limit": limit, "offset": offset}
     rows = store.query(
         sql.replace("WANTED", str(where)).replace("MINE", str(mine)), {**where.parameters, **page}

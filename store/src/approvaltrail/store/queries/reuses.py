@@ -35,11 +35,13 @@ WITH
     WHERE known_spent OR (accepted_before.nonce_hash != 0 AND (occurred_at, event_id) > first)
   )"""
 # Servers' clocks may be five minutes apart; an acceptance that does not say when its token was
-# issued is taken for one of a token that lived a day.
+# issued is taken for one of a token that lived a day. Where nothing was accepted in the range,
+# nothing was accepted again, and the least of nothing must not be 1970.
 _ACCEPTED_AGAIN: Final = """,
   (
-    SELECT min(least(ifNull(issued_at, occurred_at - INTERVAL 1 DAY), occurred_at))
-      - INTERVAL 5 MINUTE
+    SELECT ifNull(
+      minOrNull(least(ifNull(issued_at, occurred_at - INTERVAL 1 DAY), occurred_at)),
+      {end:DateTime64(6, 'UTC')}) - INTERVAL 5 MINUTE
     FROM events
     WHERE event_type = 'accepted' AND DURING
   ) AS oldest,
