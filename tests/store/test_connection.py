@@ -7,6 +7,7 @@ import socket
 import threading
 import traceback
 from datetime import UTC, datetime, timedelta, timezone
+from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -248,3 +249,23 @@ def test_values_never_become_statements(either: Store, text: str) -> None:
         assert queries.events(around, everything, wanted).total == 1
     assert queries.trail(text, everything).issuance is not None
     assert queries.events(around, TenantScope.only(text)).total == 0
+
+
+def test_questions_asked_together_are_answered_in_order(store: Store) -> None:
+    """However many are asked at once, even within each other, answers come in their order."""
+
+    def ask(number: int) -> int:
+        return store.query("SELECT {number:UInt32}", {"number": number}).scalar()
+
+    def several(first: int) -> list[int]:
+        return store.together(*(partial(ask, first + more) for more in range(4)))
+
+    answers = store.together(*(partial(several, 10 * number) for number in range(7)))
+    assert answers == [[10 * number + more for more in range(4)] for number in range(7)]
+    assert store.together() == []
+
+
+def test_the_error_of_one_question_is_raised(store: Store) -> None:
+    """When one of several questions is refused, the error is the engine's, as if asked alone."""
+    with pytest.raises(StoreRefusedError):
+        store.together(store.ping, lambda: store.query("SELECT nothing"), store.ping)

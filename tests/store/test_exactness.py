@@ -13,6 +13,7 @@ from tests.store.world import START, World, during, key, reuses_by_nonce, world
 from approvaltrail.schemas.events import EventType, NonceTrust
 from approvaltrail.store.answers import EventFilter, ReuseFilter, TenantScope, TimeRange
 from approvaltrail.store.queries import Queries
+from approvaltrail.store.queries.linking import links_of_hashes, links_of_nonce
 
 if TYPE_CHECKING:
     from approvaltrail.schemas.events import RecordedEvent
@@ -80,6 +81,8 @@ def test_overview_counts_each_event_once(filled: tuple[Queries, World]) -> None:
             assert {one.name: one.events for one in answer.busiest_tools} == tools
             tenants = Counter(one.tenant for one in own if one.tenant)
             assert {one.name: one.events for one in answer.busiest_tenants} == tenants
+            callers = Counter(one.principal for one in own if one.principal)
+            assert {one.name: one.events for one in answer.busiest_principals} == callers
 
 
 def _bucket(at: datetime, size: timedelta) -> datetime:
@@ -237,6 +240,21 @@ def _check_trail(
         and one.event_type in {EventType.ACCEPTED, EventType.REFUSED, EventType.REPLAYED}
     ]
     assert trail.withheld == len(presented) - len(visible(presented, scope))
+
+
+@seeded
+def test_nonces_presented_often_are_linked_like_others(filled: tuple[Queries, World]) -> None:
+    """The store, which links a nonce with many events by itself, says what is said of few."""
+    queries, made = filled
+    store = queries._store
+    for nonce in sorted({one.nonce for one in made.events if one.nonce})[::4]:
+        for scope in SCOPES:
+            few = links_of_nonce(store, nonce, scope)
+            assert links_of_nonce(store, nonce, scope, most=0) == few
+            assert few is not None
+            hashes, chosen = [few.nonce_hash], [key[1] for key, _ in few.reuses[::2]]
+            numbered = links_of_hashes(store, hashes, chosen, scope)
+            assert links_of_hashes(store, hashes, chosen, scope, most=0) == numbered
 
 
 def test_an_unknown_nonce_has_an_empty_trail(store: Store) -> None:

@@ -50,7 +50,7 @@ EVENT_COLUMNS: Final[tuple[tuple[str, str], ...]] = (
     ("token_plan_hash", _TEXT_OR_NULL),
     ("spent_at", _NULLABLE_INSTANT),
     ("spent_claim_id", _ID_OR_NULL),
-    ("principal", _FEW_OR_NULL),
+    ("principal", _TEXT_OR_NULL),
     ("principal_kind", _FEW),
     ("credential_id", _TEXT_OR_NULL),
     ("session_id", _TEXT_OR_NULL),

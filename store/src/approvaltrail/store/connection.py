@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -29,7 +30,7 @@ from approvaltrail.store.errors import InvalidDsnError, StoreRefusedError, Store
 from approvaltrail.store.rows_file import rows_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 _INTERFACES: Final = {
     "http": "http",
@@ -39,6 +40,8 @@ _INTERFACES: Final = {
 }
 _NOISY_LOGGERS: Final = ("urllib3.connectionpool", "clickhouse_connect")
 _READ_ONLY: Final = {"readonly": 2}
+_HELPERS: Final = 3
+"""Threads that ask beside the caller's own; a question rarely has more independent parts."""
 
 Settings = Mapping[str, int | str]
 
@@ -132,6 +135,7 @@ class Store:
         self._local = threading.local()
         self._clients: list[Any] = []
         self._guard = threading.Lock()
+        self._helpers: ThreadPoolExecutor | None = None
         for name in _NOISY_LOGGERS:  # their warnings hold URLs with statements and parameters
             logging.getLogger(name).setLevel(logging.CRITICAL)
 
@@ -182,6 +186,19 @@ class Store:
                 return
             client.command(sql, parameters=bound, data=data, settings=self._settings(settings))
 
+    def together(self, *asks: Callable[[], Any]) -> list[Any]:
+        """Ask several independent questions at once and return their answers in order.
+
+        What no helper has begun when its answer is due is asked by the caller's own thread, so that
+        an ask may itself ask several. When one fails, its error is raised; the others end unheard.
+        """
+        helpers = self._helping()
+        begun = [helpers.submit(ask) for ask in asks[1:]]
+        answers = [ask() for ask in asks[:1]]
+        for ask, helped in zip(asks[1:], begun, strict=True):
+            answers.append(ask() if helped.cancel() else helped.result())
+        return answers
+
     def ping(self) -> None:
         """Raise unless the store answers."""
         self.query("SELECT 1")
@@ -189,10 +206,20 @@ class Store:
     def close(self) -> None:
         """Close the clients of all threads."""
         with self._guard:
+            helpers, self._helpers = self._helpers, None
+        if helpers is not None:
+            helpers.shutdown()
+        with self._guard:
             clients, self._clients = self._clients, []
             self._local = threading.local()
         for client in clients:
             client.close()
+
+    def _helping(self) -> ThreadPoolExecutor:
+        with self._guard:
+            if self._helpers is None:
+                self._helpers = ThreadPoolExecutor(_HELPERS, thread_name_prefix="store")
+            return self._helpers
 
     def _settings(self, settings: Settings | None) -> dict[str, Any]:
         return {**(settings or {}), **(_READ_ONLY if self._read_only else {})}

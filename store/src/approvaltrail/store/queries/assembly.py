@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from approvaltrail.store.answers import StoredEvent
     from approvaltrail.store.queries.conditions import Key
-    from approvaltrail.store.queries.linking import Links
+    from approvaltrail.store.queries.links import Links
 
 
 def keys_of(links: Links) -> list[Key]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from approvaltrail.store.answers import TenantScope
     from approvaltrail.store.connection import Store
+    from approvaltrail.store.queries.producer_facts import Facts
 
 __all__ = ["Bounds", "completeness"]
 
@@ -47,8 +48,8 @@ def completeness(
     """Answer for now; `now` is given so that an answer can be repeated."""
     if now.tzinfo is None:
         raise ValueError("completeness is asked at an aware time, such as datetime.now(UTC)")
-    statuses = _statuses(store, now, bounds)
-    dead = int(store.query(_OPEN_DEAD_LETTERS).scalar())
+    facts, dead = gather(store, now, bounds.in_flight)
+    statuses = _statuses(store, facts, now, bounds)
     heard = sum(1 for one in statuses if _counts_as_heard(one))
     state, reasons = _state(statuses, heard, expected, dead)
     until = _complete_until(statuses)
@@ -74,11 +75,9 @@ def completeness(
     )
 
 
-_OPEN_DEAD_LETTERS: Final = "SELECT count() FROM dead_letters FINAL WHERE isNull(redriven_at)"
-
-
-def _statuses(store: Store, now: datetime, bounds: Bounds) -> list[ProducerStatus]:
-    facts = gather(store, now, bounds.in_flight)
+def _statuses(
+    store: Store, facts: Mapping[str, Facts], now: datetime, bounds: Bounds
+) -> list[ProducerStatus]:
     sets = {producer_id: sets_of(one) for producer_id, one in facts.items()}
     absent = {
         producer_id: one.first_absent

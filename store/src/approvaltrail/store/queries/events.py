@@ -36,7 +36,7 @@ def events(
 ) -> EventPage:
     """Return one page, newest first."""
     check_page(limit, offset)
-    where = _where(time_range, scope, wanted or EventFilter())
+    where = conditions_of(time_range, scope, wanted or EventFilter())
     keys = store.query(
         f"SELECT occurred_at, event_id FROM events WHERE {where} "  # noqa: S608
         "ORDER BY occurred_at DESC, event_id DESC LIMIT 1 BY occurred_at, event_id "
@@ -56,7 +56,8 @@ def events(
     )
 
 
-def _where(time_range: TimeRange, scope: TenantScope, wanted: EventFilter) -> Conditions:
+def conditions_of(time_range: TimeRange, scope: TenantScope, wanted: EventFilter) -> Conditions:
+    """Return what holds events to a range, a scope and a filter."""
     where = Conditions()
     where.during(time_range)
     where.within(scope)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from approvaltrail.schemas.events import EventType, Reason
+from approvaltrail.schemas.events import EventType
 from approvaltrail.store.answers import CountRow, EventFilter, Histogram, Ranked
-from approvaltrail.store.queries.events import _where
-from approvaltrail.store.queries.overview import bucket_of
+from approvaltrail.store.queries.events import conditions_of
+from approvaltrail.store.queries.overview import EPOCH, bucket_of, reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from approvaltrail.store.answers import TenantScope, TimeRange
     from approvaltrail.store.connection import Store
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 RANKED_FIELDS: Final = ("tenant", "tool", "principal", "client_address", "service")
 """What events may be ranked by."""
 _RANKS: Final = 10
@@ -28,7 +26,7 @@ def histogram(
 ) -> Histogram:
     """Count the events of a filter by bucket, type and reason; each event counts once."""
     bucket = bucket_of(time_range.length)
-    where = _where(time_range, scope, wanted or EventFilter())
+    where = conditions_of(time_range, scope, wanted or EventFilter())
     rows = store.query(
         "SELECT intDiv(toUInt32(toDateTime(occurred_at, 'UTC')), {seconds:UInt64}) AS bar, "  # noqa: S608
         "event_type, ifNull(events.reason, '') AS cause, uniqExact(event_id) AS n "
@@ -38,9 +36,9 @@ def histogram(
     ).rows
     series = tuple(
         CountRow(
-            bucket=_EPOCH + bar * bucket,
+            bucket=EPOCH + bar * bucket,
             event_type=EventType(event_type),
-            reason=_reason(cause),
+            reason=reason_of(cause),
             events=count,
         )
         for bar, event_type, cause, count in rows
@@ -63,7 +61,7 @@ def ranking(
     unknown = set(fields) - set(RANKED_FIELDS)
     if unknown or not fields:
         raise ValueError(f"events are ranked by some of {', '.join(RANKED_FIELDS)}")
-    where = _where(time_range, scope, wanted or EventFilter())
+    where = conditions_of(time_range, scope, wanted or EventFilter())
     kinds = ", ".join(f"grouping({name}) = 0, '{name}'" for name in fields[:-1])
     kind = f"multiIf({kinds}, '{fields[-1]}')" if kinds else f"'{fields[0]}'"
     columns = ", ".join(f"toNullable(toString({name})) AS {name}" for name in fields)
@@ -78,12 +76,3 @@ def ranking(
     for found, name, count in rows:
         ranked[found].append(Ranked(name=name, events=count))
     return {name: tuple(ranked[name]) for name in fields}
-
-
-def _reason(text: str) -> Reason | None:
-    if not text:
-        return None
-    try:
-        return Reason(text)
-    except ValueError:  # a newer producer's
-        return Reason.OTHER

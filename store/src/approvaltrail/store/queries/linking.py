@@ -1,162 +1,162 @@
-"""How a nonce's events belong together, computed by the store from keys alone.
+"""How a nonce's events belong together, from their keys alone.
 
 A presentation of a verified nonce is a reuse when the gate itself found the nonce spent, or when it
 stands after the nonce's first stored acceptance in the order of (occurred_at, event_id). Reuses are
 numbered over all tenants; a viewer of one tenant is given the numbers of its own.
+
+A nonce has a handful of events, which are linked here: a statement that links them takes the store
+four times as long to understand as one that reads them. Where there are more than `MOST_KEYS`, the
+store links and condenses them all the same (`condensed.py`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+
+from approvaltrail.schemas.events import EventType, NonceTrust
+from approvaltrail.store.queries.condensed import condensed_of_hashes, condensed_of_nonce
+from approvaltrail.store.queries.links import EDGE, Links
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from datetime import datetime
     from uuid import UUID
 
     from approvaltrail.store.answers import TenantScope
     from approvaltrail.store.connection import Store
+    from approvaltrail.store.queries.links import Key
 
-    Key = tuple[datetime, UUID]
-
-EDGE: Final = 100
-"""Of a nonce's many reuses, the first and the last so many are given."""
-
-# One row a nonce; its arrays' elements are (occurred_at, event_id, visible, known_spent).
-# LIMIT BY and not DISTINCT, which takes quadratic time over such rows.
-_LINKS: Final = """
-WITH
-  own AS (
-    SELECT nonce_hash, occurred_at, event_id, event_type, nonce_trust = 'verified' AS sure,
-      known_spent, {everything:Bool} OR ifNull(tenant = {scope:String}, false) AS visible
-    FROM nonce_trail
-    WHERE accepted IN (false, true) AND NONCES
-    LIMIT 1 BY nonce_hash, event_id
-  ),
-  grouped AS (
-    SELECT nonce_hash,
-      arraySort(groupArrayIf((occurred_at, event_id, visible, known_spent), sure AND
-        event_type IN ('accepted', 'refused', 'replayed'))) AS presented,
-      arraySort(groupArrayIf((occurred_at, event_id, visible), sure AND event_type = 'issued'))
-        AS issued,
-      arraySort(groupArrayIf((occurred_at, event_id, visible), sure AND event_type = 'accepted'))
-        AS accepted,
-      arraySort(groupArrayIf((occurred_at, event_id, visible), sure AND event_type = 'completed'))
-        AS completed,
-      arraySort(groupArrayIf((occurred_at, event_id, visible), NOT sure)) AS claimed
-    FROM own
-    GROUP BY nonce_hash
-  ),
-  split AS (
-    SELECT *, notEmpty(accepted) AS spent, (accepted[1].1, accepted[1].2) AS first,
-      arrayFilter(p -> p.4 OR (spent AND (p.1, p.2) > first), presented) AS again,
-      arrayFilter(p -> p.4, arrayMap((p, i) -> (p.1, p.2, toUInt64(i), p.3), again,
-        arrayEnumerate(again))) AS numbered,
-      arrayFilter(p -> NOT (p.4 OR (spent AND (p.1, p.2) >= first)), presented) AS before
-    FROM grouped
-  )
+MOST_KEYS: Final = 2_000
+_HALF: Final = 2**64
+_Order = tuple["datetime", int, int]
+_Item = TypeVar("_Item")
+_PRESENTED: Final = (EventType.ACCEPTED, EventType.REFUSED, EventType.REPLAYED)
+_ROWS: Final = """
+SELECT nonce_hash, occurred_at, event_id, event_type, nonce_trust, known_spent,
+  {everything:Bool} OR ifNull(tenant = {scope:String}, false) AS visible
+FROM nonce_trail
+WHERE accepted IN (false, true) AND NONCES
+LIMIT {most:UInt32}
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Links:
-    """The keys of one nonce's events; what the viewer may not see is None or left out."""
+class _Row(NamedTuple):
+    """One event of a nonce."""
 
     nonce_hash: int
-    issuance: Key | None
-    issued: bool
-    """Whether an issuance is stored at all."""
-    acceptance: Key | None
-    accepted: bool
-    """Whether an acceptance is stored at all."""
-    completions: tuple[Key, ...]
-    reuses: tuple[tuple[Key, int], ...]
-    """Keys with their numbers: the chosen ones, or the first and last `EDGE`."""
-    reuses_total: int
-    early: tuple[Key, ...]
-    """Turned down before the first acceptance, or without one; the first and last `EDGE`."""
-    claimed: tuple[Key, ...]
-    claimed_total: int
-    withheld: int
-    """Presentations that the viewer may not see."""
+    occurred_at: datetime
+    event_id: UUID
+    event_type: str
+    nonce_trust: str
+    known_spent: bool
+    visible: bool
+
+    @property
+    def key(self) -> Key:
+        return self.occurred_at, self.event_id
 
 
-def links_of_nonce(store: Store, nonce: str, scope: TenantScope) -> Links | None:
+def links_of_nonce(
+    store: Store, nonce: str, scope: TenantScope, *, most: int = MOST_KEYS
+) -> Links | None:
     """Return how the events of one nonce belong together, None when there are none."""
-    found = _links(
-        store, "nonce_hash = sipHash64({nonce:String})", _edges("numbered"), scope, {"nonce": nonce}
-    )
-    return found[0] if found else None
+    rows = _rows(store, "nonce_hash = sipHash64({nonce:String})", scope, most, {"nonce": nonce})
+    if rows is None:
+        return condensed_of_nonce(store, nonce, scope)
+    return next((_links(own, None) for own in _by_nonce(rows)), None)
 
 
 def links_of_hashes(
-    store: Store, hashes: Sequence[int], event_ids: Sequence[UUID], scope: TenantScope
+    store: Store,
+    hashes: Sequence[int],
+    event_ids: Sequence[UUID],
+    scope: TenantScope,
+    *,
+    most: int = MOST_KEYS,
 ) -> dict[int, Links]:
     """Return the same for many nonces, with the numbers of the given events."""
     if not hashes:
         return {}
-    chosen = "arrayFilter(p -> has({ids:Array(UUID)}, p.2), numbered)"
-    parameters = {"hashes": list(dict.fromkeys(hashes)), "ids": list(event_ids)}
-    found = _links(store, "nonce_hash IN {hashes:Array(UInt64)}", chosen, scope, parameters)
-    return {links.nonce_hash: links for links in found}
+    chosen = set(event_ids)
+    wanted = {"hashes": list(dict.fromkeys(hashes))}
+    rows = _rows(store, "nonce_hash IN {hashes:Array(UInt64)}", scope, most, wanted)
+    if rows is None:
+        return condensed_of_hashes(store, hashes, event_ids, scope)
+    return {own[0].nonce_hash: _links(own, chosen) for own in _by_nonce(rows)}
 
 
-def _edges(array: str) -> str:
-    """First and last `EDGE` of an array, all of it when it is not longer than both."""
-    return (
-        f"if(length({array}) <= {2 * EDGE}, {array}, "
-        f"arrayConcat(arraySlice({array}, 1, {EDGE}), arraySlice({array}, -{EDGE})))"
-    )
-
-
-def _links(
-    store: Store, nonces: str, chosen: str, scope: TenantScope, parameters: dict[str, Any]
-) -> list[Links]:
-    visible = "arrayFilter(p -> p.3, {})"
-    # a nonce may have many completions when its tool does not spend it; the first come first
-    sql = (
-        _LINKS.replace("NONCES", nonces)
-        + f"""SELECT nonce_hash, issued[1] AS issue, notEmpty(issued) AS is_issued,
-  accepted[1] AS acceptance, spent, arraySlice({visible.format("completed")}, 1, {EDGE}) AS ended,
-  {chosen} AS reused, length(again) AS reuses_total,
-  arrayFilter(p -> p.3, {_edges("before")}) AS early,
-  arraySlice({visible.format("claimed")}, 1, {EDGE}) AS claims,
-  length({visible.format("claimed")}) AS claimed_total,
-  arrayCount(p -> NOT p.3, presented) AS withheld
-FROM split"""  # noqa: S608 - no value stands in it
-    )
+def _rows(
+    store: Store, nonces: str, scope: TenantScope, most: int, parameters: dict[str, Any]
+) -> list[_Row] | None:
+    """Read what is known by key; None when it is more than `most` rows."""
     rows = store.query(
-        sql,
+        _ROWS.replace("NONCES", nonces),
         {
             **parameters,
             "everything": scope.tenant is None,
             "scope": scope.tenant or "",
+            "most": most + 1,
         },
+    ).rows
+    return None if len(rows) > most else [_Row(*row) for row in rows]
+
+
+def _by_nonce(rows: Iterable[_Row]) -> list[list[_Row]]:
+    """Part rows by their nonces, each event once and in order."""
+    distinct = {(row.nonce_hash, row.event_id): row for row in rows}.values()
+    ordered = sorted(distinct, key=lambda row: (row.nonce_hash, *_order(row.key)))
+    return [list(own) for _, own in groupby(ordered, key=lambda row: row.nonce_hash)]
+
+
+def _links(own: Sequence[_Row], chosen: set[UUID] | None) -> Links:
+    """Link one nonce's events; `chosen` are the reuses to number, None for those at both ends."""
+    sure = [row for row in own if row.nonce_trust == NonceTrust.VERIFIED]
+    issued, accepted, completed = (
+        [row for row in sure if row.event_type == kind]
+        for kind in (EventType.ISSUED, EventType.ACCEPTED, EventType.COMPLETED)
     )
-    return [_read(row) for row in rows.dicts()]
-
-
-def _read(row: dict[str, Any]) -> Links:
+    presented = [row for row in sure if row.event_type in _PRESENTED]
+    first = _order(accepted[0].key) if accepted else None
+    again = [
+        row
+        for row in presented
+        if row.known_spent or (_reached(row, first) and _order(row.key) != first)
+    ]
+    numbered = [(row.key, number) for number, row in enumerate(again, 1) if row.visible]
+    before = [row for row in presented if not (row.known_spent or _reached(row, first))]
+    claimed = [row.key for row in own if row.visible and row.nonce_trust != NonceTrust.VERIFIED]
     return Links(
-        nonce_hash=row["nonce_hash"],
-        issuance=_seen(row["issue"], exists=row["is_issued"]),
-        issued=bool(row["is_issued"]),
-        acceptance=_seen(row["acceptance"], exists=row["spent"]),
-        accepted=bool(row["spent"]),
-        completions=_keys(row["ended"]),
-        reuses=tuple(((one[0], one[1]), one[2]) for one in row["reused"]),
-        reuses_total=row["reuses_total"],
-        early=_keys(row["early"]),
-        claimed=_keys(row["claims"]),
-        claimed_total=row["claimed_total"],
-        withheld=row["withheld"],
+        nonce_hash=own[0].nonce_hash,
+        issuance=_seen(issued),
+        issued=bool(issued),
+        acceptance=_seen(accepted),
+        accepted=bool(accepted),
+        completions=tuple(row.key for row in completed if row.visible)[:EDGE],
+        reuses=tuple(_edges(numbered))
+        if chosen is None
+        else tuple(one for one in numbered if one[0][1] in chosen),
+        reuses_total=len(again),
+        early=tuple(row.key for row in _edges(before) if row.visible),
+        claimed=tuple(claimed[:EDGE]),
+        claimed_total=len(claimed),
+        withheld=sum(1 for row in presented if not row.visible),
     )
 
 
-def _seen(element: Sequence[Any], *, exists: int) -> Key | None:
-    return (element[0], element[1]) if exists and element[2] else None
+def _reached(row: _Row, first: _Order | None) -> bool:
+    return first is not None and _order(row.key) >= first
 
 
-def _keys(elements: Sequence[Sequence[Any]]) -> tuple[Key, ...]:
-    return tuple((element[0], element[1]) for element in elements)
+def _order(key: Key) -> _Order:
+    """Order keys as the store does, which compares the second half of a UUID before the first."""
+    at, event_id = key
+    return at, event_id.int % _HALF, event_id.int // _HALF
+
+
+def _seen(rows: Sequence[_Row]) -> Key | None:
+    return rows[0].key if rows and rows[0].visible else None
+
+
+def _edges(items: list[_Item]) -> list[_Item]:
+    return items if len(items) <= 2 * EDGE else items[:EDGE] + items[-EDGE:]

@@ -6,13 +6,14 @@ than a bucket each, comes from the events themselves. A tenant's own counts come
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from approvaltrail.schemas.events import EventType, Reason
-from approvaltrail.store.answers import CountRow, Overview, Ranked, TimeRange
+from approvaltrail.store.answers import CountRow, Overview, TimeRange
+from approvaltrail.store.queries.busiest import busiest
 from approvaltrail.store.queries.conditions import INSTANT, Conditions
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from approvaltrail.store.answers import TenantScope
     from approvaltrail.store.connection import Store
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MINUTE: Final = timedelta(minutes=1)
 _HOUR: Final = timedelta(hours=1)
 _DAY: Final = timedelta(days=1)
@@ -38,7 +39,6 @@ _BUCKETS: Final = (
 _MOST_BUCKETS: Final = 100
 _TABLES: Final = ((_DAY, "count_1d"), (_HOUR, "count_1h"), (5 * _MINUTE, "count_5m"))
 _LONG: Final = 10 * _DAY
-_BUSIEST: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,27 +53,30 @@ def overview(store: Store, time_range: TimeRange, scope: TenantScope) -> Overvie
     """Return the counts of a range, beside the period of equal length before it."""
     bucket = bucket_of(time_range.length)
     before = TimeRange(time_range.start - time_range.length, time_range.start)
-    counts = _counts(store, time_range, scope, bucket)
+    counts, earlier, ranking = store.together(
+        lambda: _counts(store, time_range, scope, bucket),
+        lambda: _counts(store, before, scope, None),
+        lambda: busiest(store, time_range, scope),
+    )
     totals: Counter[EventType] = Counter()
     refusals: Counter[Reason] = Counter()
     for count in counts:
         event_type = EventType(count.event_type)
         totals[event_type] += count.events
         if event_type is EventType.REFUSED:
-            refusals[_reason(count.reason) or Reason.OTHER] += count.events
+            refusals[reason_of(count.reason) or Reason.OTHER] += count.events
     previous: Counter[EventType] = Counter()
-    for count in _counts(store, before, scope, None):
+    for count in earlier:
         previous[EventType(count.event_type)] += count.events
-    busiest = _busiest(store, time_range, scope)
     return Overview(
         counts={one: totals[one] for one in EventType},
         previous={one: previous[one] for one in EventType},
         refusals=dict(refusals.most_common()),
         series=_series(counts),
         bucket=bucket,
-        busiest_tenants=busiest["tenant"],
-        busiest_tools=busiest["tool"],
-        busiest_principals=busiest["principal"],
+        busiest_tenants=ranking["tenant"],
+        busiest_tools=ranking["tool"],
+        busiest_principals=ranking["principal"],
     )
 
 
@@ -86,16 +89,17 @@ def _series(counts: Sequence[_Count]) -> tuple[CountRow, ...]:
     ordered = sorted(counts, key=lambda count: (count.bucket, count.event_type, count.reason))
     return tuple(
         CountRow(
-            bucket=_EPOCH + timedelta(seconds=count.bucket),
+            bucket=EPOCH + timedelta(seconds=count.bucket),
             event_type=EventType(count.event_type),
-            reason=_reason(count.reason),
+            reason=reason_of(count.reason),
             events=count.events,
         )
         for count in ordered
     )
 
 
-def _reason(text: str) -> Reason | None:
+def reason_of(text: str) -> Reason | None:
+    """Read a stored reason; one that only a newer version knows is another one."""
     if not text:
         return None
     try:
@@ -151,7 +155,7 @@ def _parts(time_range: TimeRange, bucket: timedelta) -> list[tuple[str, TimeRang
 
 
 def _floor(instant: datetime, size: timedelta) -> datetime:
-    return instant - (instant - _EPOCH) % size
+    return instant - (instant - EPOCH) % size
 
 
 def _ceiling(instant: datetime, size: timedelta) -> datetime:
@@ -192,23 +196,3 @@ def _event_source(time_range: TimeRange, scope: TenantScope) -> tuple[str, dict[
         f"FROM events WHERE {where} GROUP BY bar, event_type, reason"
     )
     return text, where.parameters
-
-
-def _busiest(
-    store: Store, time_range: TimeRange, scope: TenantScope
-) -> dict[str, tuple[Ranked, ...]]:
-    where = Conditions()
-    where.during(time_range)
-    where.within(scope)
-    rows = store.query(
-        "SELECT multiIf(grouping(tenant) = 0, 'tenant', grouping(tool) = 0, 'tool', 'principal') "  # noqa: S608
-        "AS kind, coalesce(tenant, tool, principal) AS name, count() AS n FROM ("
-        f"SELECT tenant, toNullable(tool) AS tool, principal FROM events FINAL WHERE {where}) "
-        "GROUP BY GROUPING SETS ((tenant), (tool), (principal)) HAVING isNotNull(name) "
-        "ORDER BY n DESC, name LIMIT {busiest:UInt8} BY kind",
-        {**where.parameters, "busiest": _BUSIEST},
-    ).rows
-    ranked: defaultdict[str, list[Ranked]] = defaultdict(list)
-    for kind, name, count in rows:
-        ranked[kind].append(Ranked(name=name, events=count))
-    return {kind: tuple(ranked[kind]) for kind in ("tenant", "tool", "principal")}

@@ -9,44 +9,59 @@ from typing import TYPE_CHECKING, Any, Final
 from approvaltrail.store.queries.intervals import Ranges, ranges_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
     from approvaltrail.store.connection import Store
 
 CHUNK: Final = 65_536
 _MOST_DEAD: Final = 200_000
 """More dead letters than this are not looked at one by one; their numbers then count as missing."""
 
-# A chunk of 65,536 numbers that is not full is opened: between two members that are not next to
-# each other is a hole. (Small sets do not come sorted.)
 _COVER: Final = """
-SELECT producer_id, groupArray((chunk, stored, highest, holes)) AS chunks,
-  sum(doubled) AS doubled, anyLast(service) AS service, anyLast(instance) AS instance,
+SELECT producer_id, groupArray((chunk, stored, highest)) AS chunks, sum(doubled) AS doubled,
+  anyLast(service) AS service, anyLast(instance) AS instance,
   maxIf(chunk * 65536 + highest + 1, recorded_at <= {cutoff:DateTime64(6, 'UTC')}) AS settled
 FROM (
   SELECT producer_id, chunk, groupBitmapMergeState(sequences) AS members,
     bitmapCardinality(members) AS stored, bitmapMax(members) AS highest,
     groupBitmapMerge(pairs) - stored AS doubled, max(last_recorded_at) AS recorded_at,
-    anyLast(seq_cover.service) AS service, anyLast(seq_cover.instance) AS instance,
-    if(stored = 65536, [], arrayMap(n -> toInt64(n), arraySort(bitmapToArray(members)))) AS numbers,
-    arrayConcat([toInt64(0)], arrayMap(n -> n + 1, numbers)) AS firsts,
-    arrayConcat(arrayMap(n -> n - 1, numbers), [toInt64(65535)]) AS lasts,
-    if(stored = 65536, [], arrayFilter(hole -> hole.1 <= hole.2, arrayZip(firsts, lasts))) AS holes
+    anyLast(seq_cover.service) AS service, anyLast(seq_cover.instance) AS instance
   FROM seq_cover
   GROUP BY producer_id, chunk
 )
 GROUP BY producer_id
 """
-_HOURS: Final = """
-SELECT producer_id, max(last_sequence), maxIf(last_sequence, bucket < {hour:DateTime64(6, 'UTC')}),
-  groupUniqArrayArray(lost_ranges)
-FROM heartbeat_1h
+# Between two members that are not next to each other is a hole. (Small sets do not come sorted.)
+_HOLES: Final = """
+SELECT producer_id, chunk,
+  arrayFilter(hole -> hole.1 <= hole.2, arrayZip(
+    arrayConcat([toInt64(0)], arrayMap(n -> n + 1, members)),
+    arrayConcat(arrayMap(n -> n - 1, members), [toInt64(65535)]))) AS holes
+FROM (
+  SELECT producer_id, chunk,
+    arrayMap(n -> toInt64(n), arraySort(bitmapToArray(groupBitmapMergeState(sequences)))) AS members
+  FROM seq_cover
+  WHERE (producer_id, chunk) IN {chunks:Array(Tuple(UUID, UInt64))}
+  GROUP BY producer_id, chunk
+)
+"""
+_REPORTED: Final = """
+SELECT producer_id, max(highest), max(settled), groupUniqArrayArray(lost)
+FROM (
+  SELECT producer_id, last_sequence AS highest,
+    if(bucket < {hour:DateTime64(6, 'UTC')}, last_sequence, 0) AS settled, lost_ranges AS lost
+  FROM heartbeat_1h
+  UNION ALL
+  SELECT producer_id, 0 AS highest, last_sequence AS settled, [] AS lost
+  FROM heartbeats
+  WHERE sent_at >= {hour:DateTime64(6, 'UTC')}
+    AND (sent_at <= {cutoff:DateTime64(6, 'UTC')} OR stored_at <= {cutoff:DateTime64(6, 'UTC')})
+)
 GROUP BY producer_id
 """
-_THIS_HOUR: Final = """
-SELECT producer_id, max(last_sequence) FROM heartbeats
-WHERE sent_at >= {hour:DateTime64(6, 'UTC')}
-  AND (sent_at <= {cutoff:DateTime64(6, 'UTC')} OR stored_at <= {cutoff:DateTime64(6, 'UTC')})
-GROUP BY producer_id
-"""
+_LATEST: Final = "SELECT * FROM heartbeat_latest ORDER BY sent_at DESC LIMIT 1 BY producer_id"
+_RETIRED: Final = "SELECT producer_id, reason FROM retired_producers FINAL"
+_OPEN_DEAD_LETTERS: Final = "SELECT count() FROM dead_letters FINAL WHERE isNull(redriven_at)"
 _DEAD: Final = """
 SELECT toUUIDOrNull(producer_id) AS owner, groupUniqArray(assumeNotNull(sequence))
 FROM (
@@ -80,17 +95,28 @@ class Facts:
     retired_because: str | None = None
 
 
-def gather(store: Store, now: datetime, in_flight: timedelta) -> dict[str, Facts]:
-    """Read what is known of every producer."""
+def gather(store: Store, now: datetime, in_flight: timedelta) -> tuple[dict[str, Facts], int]:
+    """Read what is known of every producer, and how many dead letters wait."""
+    cutoff = now - in_flight
+    hour = cutoff.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+    covered, latest, reported, aside = store.together(
+        lambda: _covered(store, cutoff),
+        lambda: store.query(_LATEST).dicts(),
+        lambda: store.query(_REPORTED, {"hour": hour, "cutoff": cutoff}).rows,
+        lambda: (
+            store.query(_DEAD, {"cutoff": cutoff, "most": _MOST_DEAD}).rows,
+            store.query(_OPEN_DEAD_LETTERS).scalar(),
+            store.query(_RETIRED).rows,
+        ),
+    )
+    dead, waiting, retired = aside
     known = _Known()
-    _cover(store, known, now - in_flight)
-    _heartbeats(store, known, now - in_flight)
-    _dead_letters(store, known, now - in_flight)
-    for producer_id, reason in store.query(
-        "SELECT producer_id, reason FROM retired_producers FINAL"
-    ).rows:
+    _add_cover(known, *covered)
+    _add_heartbeats(known, latest, reported)
+    _add_dead_letters(known, dead)
+    for producer_id, reason in retired:
         known.of(producer_id).retired_because = reason
-    return known.facts
+    return known.facts, int(waiting)
 
 
 @dataclass(slots=True)
@@ -104,19 +130,36 @@ class _Known:
         return self.facts[name]
 
 
-def _cover(store: Store, known: _Known, cutoff: datetime) -> None:
-    for producer_id, chunks, doubled, service, instance, settled in store.query(
-        _COVER, {"cutoff": cutoff}
-    ).rows:
+def _covered(store: Store, cutoff: datetime) -> tuple[Sequence[Any], dict[Any, Any]]:
+    """Read which numbers are stored, and the holes of the chunks that have some before their end.
+
+    Seldom has any, and to look into a full one takes longer than all the rest.
+    """
+    rows = store.query(_COVER, {"cutoff": cutoff}).rows
+    holed = [
+        (producer_id, chunk)
+        for producer_id, chunks, *_ in rows
+        for chunk, stored, highest in chunks
+        if stored != highest + 1
+    ]
+    if not holed:
+        return rows, {}
+    found = store.query(_HOLES, {"chunks": holed}).rows
+    return rows, {(producer_id, chunk): holes for producer_id, chunk, holes in found}
+
+
+def _add_cover(known: _Known, rows: Sequence[Any], opened: Mapping[Any, Any]) -> None:
+    for producer_id, chunks, doubled, service, instance, settled in rows:
         facts = known.of(producer_id)
         facts.service, facts.instance, facts.doubled = service, instance, doubled
         facts.settled = settled
         holes: Ranges = []
         following = 0
-        for chunk, stored, highest, inside in sorted(chunks):
+        for chunk, stored, highest in sorted(chunks):
             base = chunk * CHUNK + 1
             if chunk > following:
                 holes.append((following * CHUNK + 1, base - 1))
+            inside = opened.get((producer_id, chunk), [(highest + 1, CHUNK - 1)])
             holes += [(base + first, base + last) for first, last in inside]
             following = chunk + 1
             facts.stored += stored
@@ -128,30 +171,22 @@ def _cover(store: Store, known: _Known, cutoff: datetime) -> None:
         ]
 
 
-def _heartbeats(store: Store, known: _Known, cutoff: datetime) -> None:
-    latest = store.query(
-        "SELECT * FROM heartbeat_latest ORDER BY sent_at DESC LIMIT 1 BY producer_id"
-    )
-    for row in latest.dicts():
+def _add_heartbeats(
+    known: _Known, latest: Iterable[dict[str, Any]], reported: Iterable[Any]
+) -> None:
+    for row in latest:
         facts = known.of(row["producer_id"])
         facts.heartbeat = row
         facts.service, facts.instance = row["service"], row["instance"]
-    hour = cutoff.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
-    hours = store.query(_HOURS, {"hour": hour})
-    for producer_id, highest, before, lost in hours.rows:
+    for producer_id, highest, settled, lost in reported:
         facts = known.of(producer_id)
         facts.reported_highest = highest
-        facts.settled = max(facts.settled, before)
+        facts.settled = max(facts.settled, settled)
         facts.lost = ranges_of((first, last) for first, last, _ in lost)
-    recent = store.query(_THIS_HOUR, {"hour": hour, "cutoff": cutoff})
-    for producer_id, highest in recent.rows:
-        facts = known.of(producer_id)
-        facts.settled = max(facts.settled, highest)
 
 
-def _dead_letters(store: Store, known: _Known, cutoff: datetime) -> None:
+def _add_dead_letters(known: _Known, rows: Iterable[Any]) -> None:
     """Take the numbers of dead letters; one re-driven a while ago has to be stored by now."""
-    rows = store.query(_DEAD, {"cutoff": cutoff, "most": _MOST_DEAD}).rows
     for owner, numbers in rows:
         # An owner is what headers claim: one never heard of otherwise does not become a producer.
         if str(owner) in known.facts:

@@ -92,15 +92,22 @@ def reuses(
     sql += _PAGE + _LATE_ROWS + (_AGAIN_ROWS if again else "") + ")"
     during = Conditions()
     during.during(time_range)
-    rows = store.query(
-        sql.replace("WANTED", str(where)).replace("DURING", str(during)),
-        {**where.parameters, "limit": limit, "offset": offset},
+    rows, claimed = store.together(
+        lambda: (
+            store.query(
+                sql.replace("WANTED", str(where)).replace("DURING", str(during)),
+                {**where.parameters, "limit": limit, "offset": offset},
+            ).rows
+        ),
+        lambda: _claimed(store, time_range, scope, wanted),
     )
-    ((total, tokens, page),) = rows.rows
-    found = links_of_hashes(store, [one[2] for one in page], [one[1] for one in page], scope)
-    keys = [(one[0], one[1]) for one in page]
-    linked = [key for links in found.values() for key in keys_of(links)]
-    read = events_by_key(store, [*keys, *linked], scope)
+    ((total, tokens, page),) = rows
+    found, read = store.together(
+        lambda: links_of_hashes(store, [one[2] for one in page], [one[1] for one in page], scope),
+        lambda: events_by_key(store, [(one[0], one[1]) for one in page], scope),
+    )
+    linked = {key for links in found.values() for key in keys_of(links)}
+    read |= events_by_key(store, linked - set(read), scope)
     answered = []
     for at, event_id, nonce_hash in page:
         links, presentation = found.get(nonce_hash), read.get((at, event_id))
@@ -111,7 +118,7 @@ def reuses(
         reuses=tuple(answered),
         total=total,
         tokens=tokens,
-        claimed=_claimed(store, time_range, scope, wanted),
+        claimed=claimed,
     )
 
 

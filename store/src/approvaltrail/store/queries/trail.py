@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from approvaltrail.schemas.bounds import NONCE
 from approvaltrail.schemas.events import NonceTrust
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from approvaltrail.store.answers import Completeness, Gap, Reuse, StoredEvent, TenantScope
     from approvaltrail.store.connection import Store
     from approvaltrail.store.queries.conditions import Key
-    from approvaltrail.store.queries.linking import Links
+    from approvaltrail.store.queries.links import Links
 
 _NAMED_GAPS = 3
 
@@ -34,11 +34,25 @@ def trail(
     if links is None:
         return _nothing(nonce)
     keys = [*keys_of(links), *(key for key, _ in links.reuses), *links.early, *links.claimed]
-    found = events_by_key(store, keys, scope, nonce)
+    asks: list[Callable[[], Any]] = [lambda: events_by_key(store, keys, scope, nonce)]
+    if _may_lack(links):
+        asks.append(completeness)
+    found, *known = store.together(*asks)
     if not found:
         return _nothing(nonce)
     built = _trail(nonce, links, found)
-    return replace(built, missing=_missing(store, built, links, completeness))
+    return replace(
+        built,
+        missing=_missing(store, built, links, lambda: known[0] if known else completeness()),
+    )
+
+
+def _may_lack(links: Links) -> bool:
+    """Whether a piece seems to lack by the keys alone, so that completeness is worth asking."""
+    verified = links.issued or links.accepted or links.reuses_total > 0 or bool(links.early)
+    unspent = links.reuses_total > 0 and not links.accepted
+    unended = links.acceptance is not None and not links.completions
+    return verified and (not links.issued or unspent or unended)
 
 
 def _nothing(nonce: str) -> Trail:
