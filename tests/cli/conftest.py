@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 
+import clickhouse_connect
 import pytest
+from tests.support.services import dsn
 
 from approvaltrail.local.cli.entry import run
+from approvaltrail.local.engine import EngineProcess
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -53,3 +57,20 @@ def plain_environment(
             monkeypatch.delenv(name)
     folder = tmp_path_factory.mktemp("data")
     monkeypatch.setenv("APPROVALTRAIL_DATA", str(folder / "nothing-here"))
+
+
+@pytest.fixture(scope="module")
+def module_database(engine: EngineProcess) -> Iterator[tuple[str, str]]:
+    """Give a database that a whole file asks: as who may write, and as who may only read."""
+    name, address = f"test_{uuid.uuid4().hex[:12]}", engine.address
+    client = clickhouse_connect.get_client(
+        dsn=dsn(address.url, address.user, address.password, "default"),
+        autogenerate_session_id=False,
+    )
+    client.command(f"CREATE DATABASE {name}")
+    yield (
+        dsn(address.url, address.user, address.password, name),
+        dsn(address.url, address.reader_user, address.reader_password, name),
+    )
+    client.command(f"DROP DATABASE IF EXISTS {name} SYNC")
+    client.close()

@@ -4,7 +4,9 @@ LocalError
 ├── AlreadyRunningError   another `up` holds the data folder
 ├── DataFolderError       the data folder cannot be used
 ├── PartStartError        a part did not become ready
-└── NotRunningError       an address was asked for and nothing names one
+├── NotRunningError       an address was asked for and nothing names one
+├── NothingFoundError     nothing is known of what a command was asked about
+└── StillReportsError     a producer that is to be retired is alive
 """
 
 from __future__ import annotations
@@ -36,3 +38,11 @@ class NotRunningError(LocalError):
     """No address is known: no flag, no variable, and no running `up` on the data folder."""
 
     retriable: ClassVar[bool] = True
+
+
+class NothingFoundError(LocalError):
+    """Nothing is known of a nonce or producer that was named; the message says what to try."""
+
+
+class StillReportsError(LocalError):
+    """Retiring is for producers that will not come back, and this one still reports."""

@@ -2,64 +2,26 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
 
 from approvaltrail.local.cli import options, show_events, show_pipeline, show_replays, show_trail
+from approvaltrail.local.cli.asked import asking, fields_of, given_folder, span
 from approvaltrail.local.cli.exit_codes import ExitCode
-from approvaltrail.local.cli.output import completeness_line, demand_complete, print_json
-from approvaltrail.local.cli.times import range_of
-from approvaltrail.local.cli.where import find
-from approvaltrail.schemas import bounds
+from approvaltrail.local.cli.jsonable import jsonable
+from approvaltrail.local.cli.labelling import Labelled, label_all, with_label
+from approvaltrail.local.cli.output import completeness_line, demand_complete, print_json, say
+from approvaltrail.local.cli.pasted import nonce_of
 from approvaltrail.schemas.events import EventType, NonceTrust, Outcome, Reason
-from approvaltrail.store.answers import (
-    Completeness,
-    EventFilter,
-    ReuseFilter,
-    TenantScope,
-    TimeRange,
-)
-from approvaltrail.store.queries import Queries
-
-_Text = Annotated[str | None, typer.Option()]
-
-
-@dataclass(frozen=True, slots=True)
-class _Asking:
-    queries: Queries
-    scope: TenantScope
-    now: datetime
-
-    def completeness(self) -> Completeness:
-        return self.queries.completeness(self.scope, self.now)
-
-
-@contextlib.contextmanager
-def _asking(
-    data: options.Data, clickhouse: options.ClickHouse, tenant: str | None
-) -> Iterator[_Asking]:
-    store = find(data=data, clickhouse=clickhouse).open_reader()
-    try:
-        scope = TenantScope.only(tenant) if tenant else TenantScope.everything()
-        yield _Asking(Queries(store), scope, datetime.now(UTC))
-    finally:
-        store.close()
-
-
-def _range(last: str | None, since: str | None, until: str | None) -> TimeRange:
-    try:
-        return range_of(last=last, since=since, until=until, now=datetime.now(UTC))
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from None
+from approvaltrail.store.answers import EventFilter, ReuseFilter
 
 
 def trail(
-    nonce: Annotated[str, typer.Argument(metavar="NONCE", help="As an event or a page shows it.")],
+    nonce: Annotated[
+        str,
+        typer.Argument(metavar="NONCE", help="A nonce, or a whole token; - reads it from stdin."),
+    ],
     *,
     tenant: options.Tenant = None,
     data: options.Data = None,
@@ -67,21 +29,25 @@ def trail(
     as_json: options.Json = False,
     require_complete: options.RequireComplete = False,
 ) -> None:
-    """Tell everything known of one nonce: issuance, acceptance, completion, every reuse."""
-    if not 1 <= len(nonce) <= bounds.NONCE:
-        raise typer.BadParameter(
-            f"a nonce has 1 to {bounds.NONCE} characters, this has {len(nonce)}",
-            param_hint="NONCE",
-        )
-    with _asking(data, clickhouse, tenant) as asking:
-        found = asking.queries.trail(nonce, asking.scope)
-        completeness = asking.completeness()
+    """Tell all that is known of one nonce, to its last reuse."""
+    sought = nonce_of(nonce)
+    with asking(data, clickhouse, tenant) as asked:
+        found = asked.queries.trail(sought, asked.scope)
+        labelled = label_all(asked, found.reuses)
+        completeness = asked.completeness()
     known = found.trust is not NonceTrust.NONE or found.claimed_total or found.withheld
     if as_json:
-        print_json({"trail": found, "completeness": completeness})
+        told = fields_of(found) | {"reuses": _labelled(labelled)}
+        print_json({"trail": told, "completeness": completeness})
     else:
-        show_trail.show(found)
+        show_trail.show(found, labelled)
         completeness_line(completeness)
+        if known:
+            say(f"next: approvaltrail export trail {found.nonce}{given_folder(data)}")
+        else:
+            say(
+                f"next: approvaltrail events --last 7d --text {found.nonce[:6]}… finds a part of it"
+            )
     if not known:
         raise typer.Exit(ExitCode.NOTHING_FOUND)
     demand_complete(completeness, required=require_complete)
@@ -92,11 +58,10 @@ def replays(  # noqa: PLR0913 - one argument an option
     last: options.Last = None,
     since: options.Since = None,
     until: options.Until = None,
-    tool: _Text = None,
-    principal: _Text = None,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Only what the gate itself called a replay.")
-    ] = False,
+    label: options.Label = None,
+    tool: options.Tool = None,
+    principal: options.Principal = None,
+    strict: options.Strict = False,
     limit: options.Limit = 50,
     offset: options.Offset = 0,
     tenant: options.Tenant = None,
@@ -105,16 +70,25 @@ def replays(  # noqa: PLR0913 - one argument an option
     as_json: options.Json = False,
     require_complete: options.RequireComplete = False,
 ) -> None:
-    """List reuses: every presentation of a nonce after its first acceptance, newest first."""
-    time_range = _range(last, since, until)
+    """List tokens that came back, newest first, each with a label.
+
+    A reuse is every presentation of a nonce after its first acceptance, whatever came of it.
+    """
+    time_range = span(last, since, until)
     narrowed = ReuseFilter(tool=tool, principal=principal, strict_replays_only=strict)
-    with _asking(data, clickhouse, tenant) as asking:
-        page = asking.queries.reuses(time_range, asking.scope, narrowed, limit, offset)
-        completeness = asking.completeness()
+    with asking(data, clickhouse, tenant) as asked:
+        # With a label the page tells only the totals: all reuses are read until enough have it.
+        page = asked.queries.reuses(time_range, asked.scope, narrowed, limit, offset)
+        if label is None:
+            labelled = label_all(asked, page.reuses)
+        else:
+            labelled = with_label(asked, time_range, narrowed, label, offset + limit)[offset:]
+        completeness = asked.completeness()
     if as_json:
-        print_json({"range": time_range, **_fields(page), "completeness": completeness})
+        told = fields_of(page) | {"reuses": _labelled(labelled), "label": label}
+        print_json({"range": time_range, **told, "completeness": completeness})
     else:
-        show_replays.show(page)
+        show_replays.show(page, labelled, label, given_folder(data))
         completeness_line(completeness)
     demand_complete(completeness, required=require_complete)
 
@@ -124,19 +98,17 @@ def events(  # noqa: PLR0913 - one argument an option
     last: options.Last = None,
     since: options.Since = None,
     until: options.Until = None,
-    text: Annotated[
-        str | None, typer.Option(help="In target, principal, nonce, summary or client name.")
-    ] = None,
+    text: options.Words = None,
     event_type: Annotated[EventType | None, typer.Option("--type")] = None,
     reason: Annotated[Reason | None, typer.Option()] = None,
     outcome: Annotated[Outcome | None, typer.Option()] = None,
-    nonce: _Text = None,
+    nonce: options.Nonce = None,
     nonce_trust: Annotated[NonceTrust | None, typer.Option()] = None,
-    tool: _Text = None,
-    target: _Text = None,
-    principal: _Text = None,
-    credential_id: _Text = None,
-    address: _Text = None,
+    tool: options.Tool = None,
+    target: options.Target = None,
+    principal: options.Principal = None,
+    credential_id: options.Credential = None,
+    address: options.Address = None,
     limit: options.Limit = 50,
     offset: options.Offset = 0,
     tenant: options.Tenant = None,
@@ -146,13 +118,13 @@ def events(  # noqa: PLR0913 - one argument an option
     require_complete: options.RequireComplete = False,
 ) -> None:
     """Search all events, newest first, with the exact total."""
-    time_range = _range(last, since, until)
+    time_range = span(last, since, until)
     narrowed = EventFilter(
         text=text,
         event_type=event_type,
         reason=reason,
         outcome=outcome,
-        nonce=nonce,
+        nonce=nonce_of(nonce) if nonce is not None else None,
         nonce_trust=nonce_trust,
         tool=tool,
         target=target,
@@ -160,13 +132,13 @@ def events(  # noqa: PLR0913 - one argument an option
         credential_id=credential_id,
         address=address,
     )
-    with _asking(data, clickhouse, tenant) as asking:
-        page = asking.queries.events(time_range, asking.scope, narrowed, limit, offset)
-        completeness = asking.completeness()
+    with asking(data, clickhouse, tenant) as asked:
+        page = asked.queries.events(time_range, asked.scope, narrowed, limit, offset)
+        completeness = asked.completeness()
     if as_json:
-        print_json({"range": time_range, **_fields(page), "completeness": completeness})
+        print_json({"range": time_range, **fields_of(page), "completeness": completeness})
     else:
-        show_events.show(page)
+        show_events.show(page, given_folder(data))
         completeness_line(completeness)
     demand_complete(completeness, required=require_complete)
 
@@ -181,9 +153,9 @@ def pipeline(
     require_complete: options.RequireComplete = False,
 ) -> None:
     """Show each producer, what lacks, and the dead letters."""
-    with _asking(data, clickhouse, tenant) as asking:
-        completeness = asking.completeness()
-        letters = asking.queries.dead_letters(asking.scope, limit)
+    with asking(data, clickhouse, tenant) as asked:
+        completeness = asked.completeness()
+        letters = asked.queries.dead_letters(asked.scope, limit)
     if as_json:
         print_json({"completeness": completeness, "dead_letters": letters})
     else:
@@ -192,8 +164,8 @@ def pipeline(
     demand_complete(completeness, required=require_complete)
 
 
-def _fields(page: object) -> dict[str, object]:
-    return {name: getattr(page, name) for name in type(page).__dataclass_fields__}  # type: ignore[attr-defined]
+def _labelled(labelled: list[Labelled]) -> list[object]:
+    return [jsonable(reuse) | {"label": jsonable(label)} for reuse, label in labelled]
 
 
 def add_to(app: typer.Typer) -> None:

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, Final
+
+import typer
 
 from approvaltrail.local.cli.exit_codes import ExitCode
 from approvaltrail.local.cli.text import safe
+from approvaltrail.schemas.token_shape import without_tokens
 
-DEBUG_VARIABLE = "APPROVALTRAIL_DEBUG"
+DEBUG_VARIABLE: Final = "APPROVALTRAIL_DEBUG"
+_UsageError: Final = typer.BadParameter.__mro__[1]
+"""Typer's class of all that is wrong with a command line; it has no public name for it."""
 
 
 def main() -> None:
@@ -35,47 +42,77 @@ def _check_text(arguments: Sequence[str]) -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code; never raises."""
+    as_json = "--json" in arguments
     try:
         _check_text(arguments)
         # Loading takes a moment: a Ctrl-C during it is to end quietly too.
         from approvaltrail.local.cli.app import app  # noqa: PLC0415
 
-        app(list(arguments) or ["--help"], prog_name="approvaltrail")
-    except SystemExit as ended:
-        return ended.code if isinstance(ended.code, int) else ExitCode.OK
-    except UnreadableArgumentError as error:
-        _say(str(error))
-        return ExitCode.USAGE
-    except KeyboardInterrupt:
-        _say("interrupted")
+        # Typer would repeat a wrong argument as it is, which may be a token or escape sequences.
+        ended = app(list(arguments) or ["--help"], prog_name="approvaltrail", standalone_mode=False)
+    except SystemExit as ended_by:
+        if isinstance(ended_by.__context__, BrokenPipeError):  # rich and typer end so
+            return _left()
+        return ended_by.code if isinstance(ended_by.code, int) else ExitCode.OK
+    except (KeyboardInterrupt, typer.Abort):
+        _say("interrupted", ExitCode.INTERRUPTED, as_json=as_json)
         return ExitCode.INTERRUPTED
-    except BrokenPipeError:  # the reader of a pipe has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return ExitCode.OK
+    except BrokenPipeError:
+        return _left()
     except Exception as error:  # noqa: BLE001 - the last place that can turn it into a message
-        return _failed(error)
+        return _failed(error, as_json=as_json)
+    return ended if isinstance(ended, int) else ExitCode.OK
+
+
+def _left() -> int:
+    """End quietly: the reader of a pipe has seen enough."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno() if sys.__stdout__ else 1)
     return ExitCode.OK
 
 
-def _failed(error: Exception) -> ExitCode:
+def _failed(error: Exception, *, as_json: bool) -> int:
+    if isinstance(error, UnreadableArgumentError):
+        _say(str(error), ExitCode.USAGE, as_json=as_json)
+        return ExitCode.USAGE
+    if isinstance(error, _UsageError):
+        return _misused(error, as_json=as_json)
     from approvaltrail.local.cli.failures import code_of  # noqa: PLC0415 - loaded by now, or broken
 
     code = code_of(error)
     if os.environ.get(DEBUG_VARIABLE):
         traceback.print_exception(error)
     if code is not ExitCode.INTERNAL:
-        _say(str(error))
+        retriable = bool(getattr(error, "retriable", False))
+        _say(str(error), code, as_json=as_json, retriable=retriable)
         return code
     # The text of an unforeseen error may hold anything, a password too: say where, not what.
     last = traceback.extract_tb(error.__traceback__)[-1]
     place = f"{Path(last.filename).name}:{last.lineno}"
     _say(
         f"internal fault: {type(error).__name__} at {place}; this is a bug: "
-        f"run again with {DEBUG_VARIABLE}=1 for the whole story and report it"
+        f"run again with {DEBUG_VARIABLE}=1 for the whole story and report it",
+        code,
+        as_json=as_json,
     )
     return code
 
 
-def _say(message: str) -> None:
-    lines = [safe(line) for line in message.splitlines() or [""]]
+def _misused(error: Any, *, as_json: bool) -> int:
+    message: str = error.format_message()
+    if type(error).__name__ == "NoArgsIsHelpError":
+        sys.stderr.write(message + "\n")
+        return ExitCode.USAGE
+    if error.ctx is not None and not as_json:
+        message += f"\ntry: {error.ctx.command_path} --help"
+    _say(message, ExitCode.USAGE, as_json=as_json)
+    return ExitCode.USAGE
+
+
+def _say(message: str, code: ExitCode, *, as_json: bool, retriable: bool = False) -> None:
+    told = without_tokens(message)
+    if as_json:
+        error = {"code": int(code), "name": code.name.lower(), "message": told}
+        sys.stderr.write(json.dumps({"error": error | {"retriable": retriable}}) + "\n")
+        return
+    lines = [safe(line) for line in told.splitlines() or [""]]
     sys.stderr.write("error: " + "\n       ".join(lines) + "\n")

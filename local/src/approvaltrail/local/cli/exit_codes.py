@@ -21,7 +21,7 @@ class ExitCode(IntEnum):
     ALREADY_RUNNING = 5
     """Another `up` holds the data folder."""
     NOTHING_FOUND = 6
-    """`trail` knows nothing of this nonce."""
+    """Nothing is known of the nonce or producer that was named."""
     INCOMPLETE = 7
     """The answer is not proven complete, and `--require-complete` was given."""
     INTERNAL = 70

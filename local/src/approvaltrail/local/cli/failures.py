@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from approvaltrail.consumers.errors import ConsumerError
+from approvaltrail.dashboard.errors import ExportError, TooManyRowsError
 from approvaltrail.gate.errors import GateError, LedgerMisconfiguredError
 from approvaltrail.local.broker import BrokerError
 from approvaltrail.local.child import ChildError
@@ -11,8 +12,10 @@ from approvaltrail.local.engine import EngineError
 from approvaltrail.local.errors import (
     AlreadyRunningError,
     DataFolderError,
+    NothingFoundError,
     NotRunningError,
     PartStartError,
+    StillReportsError,
 )
 from approvaltrail.producer.errors import JournalDirectoryError, ProducerError
 from approvaltrail.schemas.errors import SettingsError
@@ -23,6 +26,8 @@ _CODES: dict[type[Exception], ExitCode] = {
     DataFolderError: ExitCode.SETTINGS,
     AlreadyRunningError: ExitCode.ALREADY_RUNNING,
     NotRunningError: ExitCode.UNAVAILABLE,
+    NothingFoundError: ExitCode.NOTHING_FOUND,
+    StillReportsError: ExitCode.FAILED_CHECK,
     PartStartError: ExitCode.UNAVAILABLE,
     BrokerError: ExitCode.UNAVAILABLE,
     EngineError: ExitCode.UNAVAILABLE,
@@ -32,6 +37,8 @@ _CODES: dict[type[Exception], ExitCode] = {
     JournalDirectoryError: ExitCode.SETTINGS,
     GateError: ExitCode.UNAVAILABLE,
     LedgerMisconfiguredError: ExitCode.SETTINGS,
+    ExportError: ExitCode.UNAVAILABLE,
+    TooManyRowsError: ExitCode.USAGE,
     StoreError: ExitCode.UNAVAILABLE,
     InvalidDsnError: ExitCode.SETTINGS,
 }

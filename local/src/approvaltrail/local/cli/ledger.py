@@ -15,11 +15,18 @@ from approvaltrail.gate.ledger.sql import migrate_ledger
 from approvaltrail.gate.reconcile import SETTLED_AFTER, Reconciliation, reconcile
 from approvaltrail.gate.settings import GateSettings, LedgerKind
 from approvaltrail.gate.startup import ledger_kind, open_ledger
-from approvaltrail.local.cli import options
+from approvaltrail.local.cli import options, show_ledger
+from approvaltrail.local.cli.asked import asking, fields_of, span
 from approvaltrail.local.cli.exit_codes import ExitCode
-from approvaltrail.local.cli.output import completeness_line, print_json, say, table
+from approvaltrail.local.cli.output import (
+    completeness_line,
+    demand_complete,
+    print_json,
+    say,
+    table,
+)
 from approvaltrail.local.cli.text import cell
-from approvaltrail.local.cli.times import iso, range_of
+from approvaltrail.local.cli.times import iso
 from approvaltrail.local.cli.where import find
 from approvaltrail.schemas.errors import SettingsError
 from approvaltrail.schemas.events import ApprovalEvent, EventType, NonceTrust
@@ -27,13 +34,62 @@ from approvaltrail.store.answers import EventFilter, TenantScope, TimeRange
 from approvaltrail.store.queries import Queries
 
 app = typer.Typer(
-    help="The single-use ledger: make its tables, reconcile it with the record.",
-    no_args_is_help=True,
+    invoke_without_command=True,
     rich_markup_mode=None,
 )
 _PAGE: Final = 500
 _MICROSECOND: Final = timedelta(microseconds=1)
 _COLUMNS: Final = ("finding", "nonce", "at", "tool", "claim or event")
+
+
+@app.callback()
+def ledger(  # noqa: PLR0913 - one argument an option
+    context: typer.Context,
+    *,
+    last: options.Last = None,
+    since: options.Since = None,
+    until: options.Until = None,
+    tenant: options.Tenant = None,
+    data: options.Data = None,
+    clickhouse: options.ClickHouse = None,
+    as_json: options.Json = False,
+    require_complete: options.RequireComplete = False,
+) -> None:
+    """Balance nonces issued with what became of them; reconcile.
+
+    By itself it answers from the store, as the dashboard's Ledger page. Options of a subcommand
+    stand behind its name.
+    """
+    if context.invoked_subcommand is not None:
+        _no_options(last, since, until, tenant, data, clickhouse, as_json, require_complete)
+        return
+    time_range = span(last, since, until)
+    with asking(data, clickhouse, tenant) as asked:
+        queries, scope = asked.queries, asked.scope
+        balance = queries.ledger_balance(time_range, scope, asked.now)
+        claims = queries.ledger_claims(time_range, scope)
+        outages = queries.ledger_outages(time_range, scope)
+        completeness = asked.completeness()
+    if as_json:
+        issued = {"issued": balance.issued, **fields_of(balance)}
+        print_json(
+            {
+                "range": time_range,
+                "balance": issued,
+                "claims": claims,
+                "outages": outages,
+                "completeness": completeness,
+            }
+        )
+    else:
+        show_ledger.show(balance, claims, outages, completeness)
+        completeness_line(completeness)
+    demand_complete(completeness, required=require_complete)
+
+
+def _no_options(*given: object) -> None:
+    if any(given):
+        raise typer.BadParameter("options of a subcommand stand behind its name")
 
 
 @app.command()
@@ -75,7 +131,7 @@ def reconcile_command(
 ) -> None:
     """Compare what the ledger spent with the acceptances that the store holds, both ways."""
     now = datetime.now(UTC)
-    time_range = range_of(last=last, since=since, until=until, now=now)
+    time_range = span(last, since, until)
     settings = GateSettings.from_environment()
     if ledger_kind(settings) is LedgerKind.MEMORY:
         raise SettingsError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import typer
@@ -18,7 +18,8 @@ from approvaltrail.local.cli.times import iso
 from approvaltrail.schemas.events import EventType
 from approvaltrail.store.answers import Completeness, CompletenessState
 
-_PIPED_WIDTH: Final = 240
+_PIPED_WIDTH: Final = 10_000
+"""A row is a line where no terminal bounds it, so that other programs can take it apart."""
 EVENT_STYLES: Final = {
     EventType.ISSUED: "blue",
     EventType.ACCEPTED: "green",
@@ -58,13 +59,34 @@ def note(text: str) -> None:
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Text]]) -> None:
-    """Print a table; cells come from `text.cell`."""
+    """Print a table; cells come from `text.cell`. Too wide a row becomes a few named lines."""
+    held = [tuple(row) for row in rows]
     shown = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
         shown.add_column(column, overflow="fold")
-    for row in rows:
+    for row in held:
         shown.add_row(*row)
-    console().print(shown)
+    out = console()
+    if out.measure(shown, options=out.options.update(max_width=_PIPED_WIDTH)).maximum <= out.width:
+        out.print(shown)
+        return
+    for row in held:
+        for line in _stacked(columns, row, out.width):
+            out.print(line, overflow="fold")
+
+
+def _stacked(columns: Sequence[str], row: Sequence[Text], width: int) -> Iterator[Text]:
+    """Give a row as lines: the first cell leads, the others follow by name, as many as fit."""
+    line = row[0].copy()
+    for name, one in zip(columns[1:], row[1:], strict=True):
+        if not one.plain:
+            continue
+        piece = Text(f"{name} " if name else "", style="bright_black").append_text(one)
+        if line.cell_len + 2 + piece.cell_len > width and line.plain.strip():
+            yield line
+            line = Text()
+        line.append("  ").append_text(piece)
+    yield line
 
 
 def completeness_line(completeness: Completeness) -> None:
@@ -74,12 +96,16 @@ def completeness_line(completeness: Completeness) -> None:
     if completeness.complete_until is not None:
         text.append(f" up to {iso(completeness.complete_until)}")
     expected = completeness.producers_expected
-    heard = f", {completeness.producers_heard} producers heard from"
+    heard = f", {_counted(completeness.producers_heard, 'producer')} heard from"
     text.append(heard + (f" of {expected} expected" if expected is not None else ""))
-    text.append(f", {completeness.dead_letters} dead letters")
+    text.append(f", {_counted(completeness.dead_letters, 'dead letter')}")
     console().print(text, soft_wrap=True)
     for reason in completeness.reasons:
         console().print(cell(f"  {reason}"), soft_wrap=True)
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" + ("" if count == 1 else "s")
 
 
 def demand_complete(completeness: Completeness, *, required: bool) -> None:

@@ -32,7 +32,7 @@ def up(
         bool, typer.Option("--json", help="Say where everything is as one JSON object.")
     ] = False,
 ) -> None:
-    """Run everything on this machine until Ctrl-C: broker, engine, sink and dashboard.
+    """Run broker, engine, sink and dashboard until Ctrl-C.
 
     With KAFKA_BOOTSTRAP_SERVERS or CLICKHOUSE_DSN set, that part is not started: yours is used.
     """
@@ -68,7 +68,7 @@ def demo(
     dashboard_port: _Port = None,
     seed: Annotated[int, typer.Option(help="Of the ordinary traffic.")] = 1,
 ) -> None:
-    """Run everything with demo traffic: confirmed calls, and a few incidents to look into."""
+    """Run everything with demo traffic and a few incidents."""
     from approvaltrail.local.demo.run import run_demo  # noqa: PLC0415 - pulls the gate in
 
     with Display() as display:
@@ -84,7 +84,7 @@ def smoke(
     ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Prove the whole way on this machine: nothing lost, nothing twice, no token anywhere."""
+    """Prove the whole way: nothing lost, nothing twice, no token."""
     from approvaltrail.local.smoke.run import run_smoke  # noqa: PLC0415 - pulls the gate in
 
     chosen = secrets.randbelow(2**31) if seed is None else seed

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from rich.text import Text
 
+from approvaltrail.dashboard.words import field
+from approvaltrail.local.cli.labelling import Labelled
 from approvaltrail.local.cli.output import say, table
 from approvaltrail.local.cli.show_events import what
 from approvaltrail.local.cli.text import cell, middle
 from approvaltrail.local.cli.times import gap, iso
 from approvaltrail.store.answers import Reuse, ReusePage
-from approvaltrail.store.labels import DEFAULT_THRESHOLDS, Label, LabelKind, label_of, recent_nonces
+from approvaltrail.store.labels import Label, LabelKind
 
 LABEL_WORDS: Final = {
     LabelKind.NEEDS_REVIEW: ("▲ needs review", "bold red"),
@@ -31,25 +34,27 @@ _COLUMNS: Final = (
 )
 
 
-def show(page: ReusePage) -> None:
+def show(
+    page: ReusePage, labelled: Sequence[Labelled], wanted: LabelKind | None, folder: str
+) -> None:
     """Print the reuses, how many there are, and how many more claim a nonce unproven."""
-    if page.reuses:
-        table(_COLUMNS, (_row(reuse, page.reuses) for reuse in page.reuses))
+    if labelled:
+        table(_COLUMNS, (_row(reuse, found) for reuse, found in labelled))
+    elif not page.total:
+        say("No token came back in this range; look further back with --last 7d")
+    about = "" if wanted is None else f" that are {LABEL_WORDS[wanted][0][2:]}"
+    among = f"{len(labelled)}{about}, of" if wanted is not None else f"{len(labelled)} of"
     say(
-        f"{len(page.reuses)} of {page.total} reuses of {page.tokens} tokens shown; "
+        f"{among} {page.total} reuses of {page.tokens} tokens shown; "
         f"{page.claimed} more presentations claimed a nonce without a valid signature"
     )
-    if any(not one.trusted for reuse in page.reuses for one in reuse.differences):
+    if any(not one.trusted for reuse, _ in labelled for one in reuse.differences):
         say("a question mark: self-declared, of unknown source, or not known of both calls")
-    if page.reuses:
-        nonce = page.reuses[0].presentation.event.nonce
-        say(f"follow one with: approvaltrail trail {nonce}")
-
-
-def label(reuse: Reuse, among: tuple[Reuse, ...]) -> Label:
-    """Return the label of one reuse among those shown with it."""
-    recent = recent_nonces(reuse, among, DEFAULT_THRESHOLDS)
-    return label_of(reuse, DEFAULT_THRESHOLDS, recent)
+    if labelled:
+        first = next(
+            (one for one in labelled if one[1].kind is LabelKind.NEEDS_REVIEW), labelled[0]
+        )
+        say(f"next: approvaltrail trail {first[0].presentation.event.nonce}{folder}")
 
 
 def label_cell(found: Label) -> Text:
@@ -58,13 +63,15 @@ def label_cell(found: Label) -> Text:
     return Text(words, style=style)
 
 
-def _row(reuse: Reuse, among: tuple[Reuse, ...]) -> list[Text]:
+def _row(reuse: Reuse, found: Label) -> list[Text]:
     event = reuse.presentation.event
     since = gap(reuse.since_acceptance) if reuse.since_acceptance is not None else "unknown"
-    differs = ", ".join(one.field + ("" if one.trusted else "?") for one in reuse.differences)
+    differs = ", ".join(
+        field(one.field) + ("" if one.trusted else "?") for one in reuse.differences
+    )
     return [
         cell(iso(event.occurred_at)),
-        label_cell(label(reuse, among)),
+        label_cell(found),
         cell(f"{reuse.number}/{reuse.total}"),
         what(event),
         cell(f"{event.tool} · {middle(event.target or '–', 32)}"),

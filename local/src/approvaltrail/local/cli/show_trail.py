@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 from rich.text import Text
 
+from approvaltrail.dashboard.words import ended
+from approvaltrail.local.cli.labelling import Labelled
 from approvaltrail.local.cli.output import say, table
 from approvaltrail.local.cli.show_events import what
-from approvaltrail.local.cli.show_replays import label, label_cell
+from approvaltrail.local.cli.show_replays import label_cell
 from approvaltrail.local.cli.text import cell, middle
 from approvaltrail.local.cli.times import gap, iso
-from approvaltrail.schemas.events import RecordedEvent
+from approvaltrail.schemas.events import EventType, RecordedEvent
 from approvaltrail.store.answers import StoredEvent, Trail
 
 
-def show(trail: Trail) -> None:
+def show(trail: Trail, labelled: Sequence[Labelled]) -> None:
     """Print the sentence, the timeline, the labels' reasons and what is missing."""
     say(f"Nonce {trail.nonce}")
     say(_sentence(trail))
-    steps = sorted(_steps(trail), key=lambda step: step[0].occurred_at)
+    steps = sorted(_steps(trail, labelled), key=lambda step: step[0].occurred_at)
     if steps:
         columns = ("time (UTC)", "after", "event", "principal", "session", "from", "target", "")
         table(columns, _rows(steps))
@@ -49,10 +51,16 @@ def _sentence(trail: Trail) -> str:
         )
     parts.append(_acceptance(trail))
     if trail.reuses:
+        ran = sum(one.presentation.event.event_type is EventType.ACCEPTED for one in trail.reuses)
         times = "once" if trail.reuses_total == 1 else f"{trail.reuses_total} times"
         first = trail.reuses[0].since_acceptance
-        after = f", first {gap(first)} later" if first is not None else ""
+        after = f", first {gap(first)} after the acceptance" if first is not None else ""
+        whole = len(trail.reuses) == trail.reuses_total
+        none = "none of the reuses ran" if whole else "none of the reuses shown ran"
         parts.append(f"presented again {times}{after}")
+        parts.append(
+            f"{ran} accepted again, so the work may have run more than once" if ran else none
+        )
     return "; ".join(parts) + "."
 
 
@@ -63,15 +71,11 @@ def _acceptance(trail: Trail) -> str:
     if trail.issuance is not None:
         span = trail.acceptance.event.occurred_at - trail.issuance.event.occurred_at
         words += f" {gap(span)} later"
-    outcomes = [
-        completion.event.outcome.value
-        for completion in trail.completions
-        if completion.event.outcome is not None
-    ]
-    return f"{words}, outcome {outcomes[0] if outcomes else 'unknown'}"
+    completion = trail.completions[0] if trail.completions else None
+    return f"{words}, {ended(completion)}"
 
 
-def _steps(trail: Trail) -> Iterator[tuple[RecordedEvent, Text]]:
+def _steps(trail: Trail, labelled: Sequence[Labelled]) -> Iterator[tuple[RecordedEvent, Text]]:
     def plain(stored: StoredEvent | None, words: str = "") -> Iterator[tuple[RecordedEvent, Text]]:
         if stored is not None:
             yield stored.event, Text(words)
@@ -84,8 +88,7 @@ def _steps(trail: Trail) -> Iterator[tuple[RecordedEvent, Text]]:
         yield from plain(refusal, "before any acceptance")
     for claimed in trail.claimed:
         yield from plain(claimed, "claimed only: the signature did not hold")
-    for reuse in trail.reuses:
-        found = label(reuse, trail.reuses)
+    for reuse, found in labelled:
         words = label_cell(found)
         words.append(f" reuse {reuse.number}/{reuse.total}")
         if found.reasons:

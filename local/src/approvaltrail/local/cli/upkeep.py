@@ -91,7 +91,7 @@ def redrive(  # noqa: PLR0913 - one argument an option
     kafka: options.Kafka = None,
     as_json: options.Json = False,
 ) -> None:
-    """Send dead letters to their topic again, once what kept them out is mended."""
+    """Send dead letters to their topic again, once mended."""
     where = find(data=data, clickhouse=clickhouse, kafka=kafka)
     settings = KafkaSettings.from_environment(
         kafka_bootstrap_servers=where.need_kafka(), topic_prefix=where.topic_prefix
@@ -117,7 +117,7 @@ def redrive(  # noqa: PLR0913 - one argument an option
 
 
 def doctor(*, data: options.Data = None, as_json: options.Json = False) -> None:
-    """Look for what would keep `up` from working, or keeps a running one from it."""
+    """Look for what keeps `up` from working."""
     findings: list[Finding] = []
     for finding in examine(find(data=data)):
         findings.append(finding)
