@@ -3,12 +3,14 @@
 `python -m benchmarks.end_to_end --json [--seconds S] [--backlog N]`. One producer records 500
 events a second; relay, broker, sink and engine run with their defaults. A query asks again and
 again which numbers are there, so that its own time is part of the figure. Then a journal that
-filled while the broker was away is drained.
+filled while the broker was away is drained: while nobody records, and while 2,000 events a second
+are recorded, whose waits are measured.
 """
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import tempfile
 import threading
 import time
@@ -25,6 +27,7 @@ from benchmarks.record import UNREACHABLE, made
 from benchmarks.stack import Stack, running_stack, wait_until
 
 RATE: Final = 500
+DRAINING_RATE: Final = 2_000
 WARM_UP_EVENTS: Final = 500
 GROUP: Final = 500
 _SEEN: Final = """
@@ -117,6 +120,44 @@ def drain(stack: Stack, events: int) -> float:
     return left / seconds
 
 
+def waits_while_draining(stack: Stack, events: int) -> tuple[list[float], float]:
+    """Return the milliseconds that callers wait while a backlog is drained, and how fast it is."""
+    prefix = stack.fresh_topics()
+    with tempfile.TemporaryDirectory(prefix="backlog-") as folder:
+        asyncio.run(_fill(Producer(_settings(Path(folder), UNREACHABLE, prefix)), events))
+        producer = Producer(_settings(Path(folder), stack.bootstrap_servers, prefix))
+        producer.start()
+        try:
+            wait_until(lambda: producer.health().pending < events, "the first delivery", 0.001)
+            begun = time.perf_counter()
+            waits = asyncio.run(_record_until_caught_up(producer))
+            left = producer.health().last_sequence - producer.health().pending
+            seconds = time.perf_counter() - begun
+        finally:
+            producer.close_sync()
+    return waits, left / seconds
+
+
+async def _record_until_caught_up(producer: Producer) -> list[float]:
+    """Record at a fixed rate until hardly anything is pending; return what each waited, in ms."""
+    waits: list[float] = []
+    begun = time.perf_counter()
+
+    async def one(number: int, due: float) -> None:
+        await producer.record(made(number))
+        waits.append((time.perf_counter() - due) * 1_000)
+
+    async with asyncio.TaskGroup() as tasks:
+        for number in itertools.count():
+            due = begun + number / DRAINING_RATE
+            if (early := due - time.perf_counter()) > 0:
+                await asyncio.sleep(early)
+            if producer.health().pending < DRAINING_RATE // 4:
+                break
+            tasks.create_task(one(number, due))
+    return waits
+
+
 async def _fill(producer: Producer, events: int) -> None:
     await asyncio.to_thread(producer.start)
     for first in range(0, events, GROUP):
@@ -146,6 +187,14 @@ def figures(seconds: int, backlog: int) -> Iterator[Figure]:
         yield Figure(
             name=f"relay, backlog of {backlog:,}", value=drain(stack, backlog), unit="events/s"
         )
+        waits, rate = waits_while_draining(stack, backlog)
+        for share in (0.5, 0.99):
+            yield Figure(
+                name=f"record at {DRAINING_RATE:,}/s while draining, p{share * 100:g}",
+                value=percentile(waits, share),
+                unit="ms",
+            )
+        yield Figure(name="relay, the same backlog meanwhile", value=rate, unit="events/s")
 
 
 def main() -> None:

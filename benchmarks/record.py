@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import logging
 import os
 import tempfile
@@ -169,7 +170,8 @@ class _SyncedHandler(logging.FileHandler):
 
     def emit(self, record: logging.LogRecord) -> None:
         super().emit(record)
-        os.fsync(self.stream.fileno())
+        if self.stream is not None:
+            os.fsync(self.stream.fileno())
 
 
 def logging_and_sync(seconds: float) -> float:
@@ -219,7 +221,7 @@ def figures(seconds: float) -> Iterator[Figure]:
     """Measure everything that needs no broker."""
     rates = interleaved(
         {
-            measure.__name__: lambda measure=measure: measure(seconds)
+            measure.__name__: functools.partial(measure, seconds)
             for measure in (callers, append_and_sync, groups, logging_and_sync, threads)
         }
     )

@@ -72,7 +72,7 @@ def settings_for(directory: Path, servers: str = NOWHERE, **values: Any) -> Prod
     return ProducerSettings(**(fields | values))
 
 
-def wait_until(holds: Callable[[], object], what: str, seconds: float = 20.0) -> None:
+def wait_until(holds: Callable[[], object], what: str, seconds: float = 60.0) -> None:
     """Wait for a condition, with a deadline."""
     deadline = time.monotonic() + seconds
     while not holds():
@@ -80,7 +80,7 @@ def wait_until(holds: Callable[[], object], what: str, seconds: float = 20.0) ->
         time.sleep(0.02)
 
 
-async def until(holds: Callable[[], object], what: str, seconds: float = 20.0) -> None:
+async def until(holds: Callable[[], object], what: str, seconds: float = 60.0) -> None:
     """Wait for a condition without blocking the event loop."""
     await asyncio.to_thread(wait_until, holds, what, seconds)
 
@@ -136,7 +136,7 @@ async def make_topics(servers: str, prefix: str, *names: str) -> None:
 
 
 async def messages_of(
-    servers: str, topic: str, enough: Callable[[list[Any]], object], seconds: float = 20.0
+    servers: str, topic: str, enough: Callable[[list[Any]], object], seconds: float = 60.0
 ) -> list[Any]:
     """Read a topic from its beginning until there is enough."""
     consumer = AIOKafkaConsumer(
@@ -156,7 +156,7 @@ async def messages_of(
 
 
 async def delivered_events(
-    servers: str, prefix: str, count: int, seconds: float = 20.0
+    servers: str, prefix: str, count: int, seconds: float = 60.0
 ) -> list[RecordedEvent]:
     """Read the topic of events until so many different ones are there; each once, in order."""
     topic = topics.prefixed(topics.EVENTS, prefix)

@@ -26,7 +26,9 @@ from tests.producer.support import (
 
 from approvaltrail.producer import Producer
 from approvaltrail.producer import partitions as ours
-from approvaltrail.producer.pacing import Pacing
+from approvaltrail.producer.delivery import Delivery
+from approvaltrail.producer.pacing import Pacing, give_way
+from approvaltrail.producer.repairs import Repair
 from approvaltrail.producer.seals import verify_seals
 from approvaltrail.schemas import topics
 from approvaltrail.schemas.encoding import instant_of, microseconds
@@ -214,15 +216,72 @@ async def test_repair_sends_a_range_again(
     assert (await sent_times(41)).total() == 41
 
 
-def test_pacing() -> None:
-    """A backlog is sent with rests while somebody records, and at full speed while nobody does."""
-    now = [0.0]
+def test_a_backlog_rests_while_somebody_records() -> None:
+    """A backlog goes at full speed while nobody records, and at its pace while anybody does."""
+    now = [100.0]
     pacing = Pacing(10_000, clock=lambda: now[0])
-    pacing.rest(0, 1_000, backlog=0)
-    now[0] += 0.05
-    assert pacing.rest(2_000, 1_000, backlog=5_000) == 0.0
-    now[0] += 0.05
-    assert round(pacing.rest(2_000, 1_500, backlog=5_000), 6) == 0.15
-    now[0] += 0.15
-    now[0] += 0.3
-    assert pacing.rest(2_000, 2_500, backlog=5_000) == 0.0, "slower than the pace anyway"
+
+    def rest_after(seconds: float, recorded: int, backlog: int = 5_000) -> float:
+        now[0] += seconds
+        rest = round(pacing.rest(2_000, recorded, backlog=backlog), 6)
+        now[0] += rest
+        return rest
+
+    assert rest_after(0.05, 1_000) == 0.0, "what was there at the start was not recorded now"
+    assert rest_after(0.05, 1_000) == 0.0
+    assert rest_after(0.05, 1_001) == 0.15, "one caller is enough"
+    assert rest_after(0.05, 1_001) == 0.15, "and more are expected"
+    assert rest_after(0.3, 1_002) == 0.0, "slower than the pace anyway"
+    assert rest_after(0.05, 1_003, backlog=0) == 0.0, "there is no backlog"
+    assert rest_after(0.6, 1_003) == 0.0, "nobody records any more"
+
+
+def test_the_relay_gives_way_for_a_bounded_time() -> None:
+    """The relay stands back while somebody waits for the disk, no longer than that, and goes on."""
+    looks = iter([True, True, False])
+    give_way(lambda: next(looks))
+    assert list(looks) == []
+    asked = []
+    give_way(lambda: asked.append(1) is None)
+    assert 1 < len(asked) < 20
+
+
+class Collected:
+    """Where a delivery's rows go, in place of a broker."""
+
+    def __init__(self) -> None:
+        self.numbers: list[int] = []
+
+    async def send_events(self, producer_id: str, rows: list) -> list:
+        self.numbers += [row[0] for row in rows]
+        return []
+
+
+async def test_what_cannot_be_sent_again_is_declared_lost(tmp_path: Path) -> None:
+    """A request for what the journal has discarded ends in a declared loss, and not in silence."""
+    small = {"journal_limit_bytes": 1024 * 1024, "journal_unverified_share": 0.05}
+    producer = Producer(settings_for(tmp_path, **small))  # it discards early what is delivered
+    producer.start()
+    await producer.record_many([issued(plan_summary="z" * 1_900) for _ in range(30)])
+    journal = producer._journal
+    await until(lambda: journal.sealed_sequence == 30, "it is sealed")
+    journal.progress.advance(20)
+    journal.progress.advance_seal(1)
+    await until(lambda: journal.oldest_sequence == 21, "what was delivered is discarded")
+    link, metrics = Collected(), producer.metrics.relay
+    delivery = Delivery(journal, metrics, 500)
+    for first, last in ((11, 25), (11, 25), (15, 16), (26, 90)):
+        delivery.repairs.append(Repair(first_sequence=first, last_sequence=last, requested_at=1))
+    while await delivery.repair_step(link):
+        pass
+    delivery.close()
+    assert link.numbers == [*range(21, 26), *range(21, 26), *range(26, 31)]
+    (lost,) = journal.progress.lost
+    assert (lost.first_sequence, lost.last_sequence) == (11, 20), "once, and nothing never recorded"
+    assert "retention" in lost.reason
+    assert "events_lost" in [reason.code for reason in producer.health().reasons]
+    await producer.close(0.5)
+    again = Producer(settings_for(tmp_path, **small))
+    again.start()
+    assert again._journal.progress.lost == (lost,), "a restart still says so"
+    await again.close(0.5)

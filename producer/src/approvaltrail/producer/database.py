@@ -235,6 +235,15 @@ class JournalDatabase:
         """Return the number of the oldest event still in the table, or 0."""
         return int(self._one("SELECT coalesce(min(sequence), 0) FROM events"))
 
+    def last_before(self, instant: int, after: int, last: int) -> int:
+        """Return the last number of a range that was recorded before an instant (µs), or 0."""
+        row = self._connection.execute(
+            "SELECT coalesce(max(sequence), 0) FROM events"
+            " WHERE sequence > ? AND sequence <= ? AND recorded_at < ?",
+            (after, last, instant),
+        ).fetchone()
+        return int(row[0])
+
     def rows(self, after: int, last: int, limit: int) -> list[tuple[Any, ...]]:
         """Return (sequence, recorded_at, checksum, key, body) in order; never an open cursor.
 

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 _SEALS_AT_A_TIME: Final = 200
 _DAMAGED: Final = "the event is damaged in the journal"
+_DISCARDED: Final = "asked for after its retention in the journal was over"
+_MOST_LOST_RANGES: Final = 1_000
+"""Each heartbeat lists them. Beyond it, what cannot be repaired stays a gap."""
 _TOO_LARGE: Final = "the event is larger than the broker takes"
 
 log = structlog.get_logger("approvaltrail.producer")
@@ -35,6 +38,8 @@ class RunningRepair:
     """A repair on its way."""
 
     repair: Repair
+    first: int
+    """The first number that the journal still holds of the range."""
     after: int
     """The last number that was sent again, or passed over."""
     last: int
@@ -44,9 +49,11 @@ class RunningRepair:
     def of(cls, repair: Repair, journal: Journal) -> Self:
         """Begin a repair, within what the journal holds: a request may name any range."""
         oldest = journal.oldest_sequence or journal.last_sequence + 1
+        first = max(repair.first_sequence, oldest)
         return cls(
             repair=repair,
-            after=max(repair.first_sequence, oldest) - 1,
+            first=first,
+            after=first - 1,
             last=min(repair.last_sequence, journal.last_sequence),
         )
 
@@ -122,6 +129,7 @@ class Delivery:
             last = min(running.last, running.after + self._chunk)
             rows = list(intact_rows(self._open(), running.after, last))
             await link.send_events(self.journal.producer_id, rows)
+            self._give_up(missing_ranges(rows, running.after, last, _DAMAGED))
             running.after, running.sent = last, running.sent + len(rows)
             self._metrics.repaired.inc(len(rows))
         if running.after >= running.last:
@@ -139,6 +147,9 @@ class Delivery:
             sent=running.sent,
         )
         missing = repair.last_sequence - repair.first_sequence + 1 - running.sent
+        discarded = min(running.first - 1, repair.last_sequence, self.journal.last_sequence)
+        if discarded >= repair.first_sequence:
+            self._give_up([_lost(repair.first_sequence, discarded, _DISCARDED)])
         if missing:
             log.warning(
                 Log.REPAIR_IMPOSSIBLE,
@@ -179,6 +190,15 @@ class Delivery:
         elif progress.relayed_sequence >= self.journal.sealed_sequence:
             progress.advance_seal(self.journal.seal_number)  # damage took them: none can be sent
 
+    def _give_up(self, lost: Sequence[SequenceRange]) -> None:
+        """Declare numbers lost that were asked for and cannot be sent again.
+
+        They were acknowledged once. Should they be stored after all, they do not count as lost.
+        """
+        for entry in lost:
+            if len(self.journal.progress.lost) < _MOST_LOST_RANGES:
+                self.journal.progress.lose(entry)
+
     def _isolate(self, lost: Sequence[SequenceRange]) -> None:
         for entry in lost:
             count = entry.last_sequence - entry.first_sequence + 1
@@ -205,4 +225,8 @@ class Delivery:
 
 
 def _range(row: JournalRow, reason: str) -> SequenceRange:
-    return SequenceRange(first_sequence=row[0], last_sequence=row[0], reason=reason)
+    return _lost(row[0], row[0], reason)
+
+
+def _lost(first: int, last: int, reason: str) -> SequenceRange:
+    return SequenceRange(first_sequence=first, last_sequence=last, reason=reason)

@@ -6,6 +6,8 @@ files (`-wal`, `-shm`). A damaged journal is renamed to `….damaged-TIME`.
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import hashlib
 import os
 import re
@@ -92,6 +94,7 @@ class JournalDirectory:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._made: list[Path] = []
 
     def prepare(self, allowed_file_systems: frozenset[str]) -> None:
         """Create the directory, private to this user, and refuse one that may lose events.
@@ -100,20 +103,38 @@ class JournalDirectory:
             JournalDirectoryError: it cannot be created or written, or its file system is memory
                 or a network and not allowed by name.
         """
+        # before anything is made: a refusal leaves no trace
+        refuse_undurable(self.path, file_system_of(self.path), allowed_file_systems)
         try:
-            # an existing directory keeps its mode: it may be shared; the files in it are private
-            self.path.mkdir(mode=_PRIVATE_DIRECTORY, parents=True, exist_ok=True)
+            self._make()
         except OSError as error:
+            self.unmake()
             raise JournalDirectoryError(
                 f"the journal directory {self.path} cannot be used ({error.strerror}): create it, "
                 "writable for this user, or set APPROVALTRAIL_JOURNAL_DIR"
             ) from error
         if not os.access(self.path, os.R_OK | os.W_OK | os.X_OK):
+            self.unmake()
             raise JournalDirectoryError(
                 f"the journal directory {self.path} is not writable for this user: mend its "
                 "permissions or set APPROVALTRAIL_JOURNAL_DIR"
             )
-        refuse_undurable(self.path, file_system_of(self.path), allowed_file_systems)
+
+    def _make(self) -> None:
+        missing = [path for path in (self.path, *self.path.parents) if not path.exists()]
+        for path in reversed(missing):
+            # an existing directory keeps its mode: it may be shared; the files in it are private
+            path.mkdir(mode=_PRIVATE_DIRECTORY, exist_ok=True)
+            self._made.append(path)
+            sync_directory(path.parent)
+        if not self.path.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+
+    def unmake(self) -> None:
+        """Remove the directories that `prepare` has made, where nothing is in them."""
+        while self._made:
+            with contextlib.suppress(OSError):
+                self._made.pop().rmdir()
 
     def journals(self, service: str) -> list[JournalPath]:
         """Return the service's journals, oldest first."""

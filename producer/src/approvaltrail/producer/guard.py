@@ -34,7 +34,7 @@ class FileGuard:
         for file, identity in self._watched:
             try:
                 found = os.stat(file)  # noqa: PTH116
-            except FileNotFoundError:
+            except (FileNotFoundError, NotADirectoryError):
                 raise self._error(Cause.MISSING, "was deleted") from None
             except OSError as error:
                 raise self._error(Cause.DISK_ERROR, f"gives {error.strerror}") from None

@@ -11,6 +11,7 @@ from approvaltrail.schemas.messages import Probe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from datetime import datetime
 
     from approvaltrail.producer.heartbeats import Reports
     from approvaltrail.producer.journal import Journal
@@ -48,6 +49,10 @@ class ProducerHealth:
     journal_fill: float = 0.0
     """Used share of the journal's limit, 0 to 1."""
     unrecorded_refusals: int = 0
+    scrubbed_values: int = 0
+    """Values from which a token was removed since the start."""
+    ledger_probe: Probe = Probe.NONE
+    ledger_probe_at: datetime | None = None
     relay_state: str = RelayState.STOPPED.value
 
 
@@ -83,6 +88,9 @@ def health_of(
         lag_seconds=lag,
         journal_fill=journal.space.fill,
         unrecorded_refusals=journal.unrecorded.total,
+        scrubbed_values=reports.scrubbed_values,
+        ledger_probe=reports.ledger_probe,
+        ledger_probe_at=reports.ledger_probe_at,
         relay_state=relay.state.value,
     )
 
@@ -120,5 +128,5 @@ def _worries(
         if one.progress.lost:
             yield HealthReason(
                 code="events_lost",
-                text=f"journal {one.producer_id} has declared numbers lost to damage",
+                text=f"journal {one.producer_id} has declared numbers lost",
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -20,6 +21,12 @@ class Reports:
     ledger_probe: Probe = Probe.NONE
     ledger_probe_at: datetime | None = field(default=None)
     scrubbed_values: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def scrubbed(self, values: int) -> None:
+        """Take note that a token was removed from so many values."""
+        with self._lock:
+            self.scrubbed_values += values
 
     def ledger(self, probe: Probe) -> None:
         """Take note of the last look at the ledger."""

@@ -230,6 +230,11 @@ class Journal:
         return None
 
     @property
+    def writing(self) -> bool:
+        """Whether somebody's events are queued or on their way to the disk."""
+        return self._writer.busy
+
+    @property
     def writer_alive(self) -> bool:
         """Whether the writer's thread runs."""
         return self._writer.alive

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-import time
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from aiokafka import AIOKafkaProducer
@@ -29,9 +28,8 @@ if TYPE_CHECKING:
     from approvaltrail.producer.settings import ProducerSettings
 
 _DISCARD_SECONDS: Final = 0.3
-_YIELD_EVENTS: Final = 64
-"""After so many events the interpreter's lock is offered to those who record. Meant to bound how
-long they wait for it; trials were too noisy to show how much it gains by itself."""
+_SLICE_EVENTS: Final = 64
+"""After so many events, less than a millisecond's work, those who record are given way."""
 
 
 class Link:
@@ -45,6 +43,8 @@ class Link:
         self._prefix = settings.topic_prefix
         self._patience = settings.request_timeout_ms / 1_000 * 1.5
         self._partition_of: Callable[[bytes], int] = partitioner(partitions)
+        self.give_way: Callable[[], None] = _nobody
+        """Called now and then while a chunk is made ready."""
 
     @classmethod
     async def open(cls, settings: ProducerSettings) -> Self:
@@ -101,8 +101,8 @@ class Link:
         too_large: list[JournalRow] = []
         own_key = producer_id.encode()
         for place, row in enumerate(rows):
-            if place % _YIELD_EVENTS == 0:
-                time.sleep(0)
+            if place % _SLICE_EVENTS == 0:
+                self.give_way()
             sequence, recorded_at, _, key, body = row
             key = key or own_key
             partition = self._partition_of(key)
@@ -157,6 +157,10 @@ def _look_at(future: asyncio.Future[Any]) -> None:
     """Look at a result nobody may wait for any more, so that asyncio does not complain of it."""
     if not future.cancelled():
         future.exception()
+
+
+def _nobody() -> None:
+    """Give way to nobody."""
 
 
 def _failure(what: str, error: BaseException) -> RelayError:

@@ -20,6 +20,9 @@ class Log(StrEnum):
     """A journal left behind, or from another machine, is sent on and closed."""
     JOURNAL_DAMAGED = "journal_damaged"
     """A damaged journal was set aside; nobody can send the `lost` numbers. Look at the disk."""
+    JOURNAL_SKIPPED = "journal_skipped"
+    """A journal cannot be opened now: another program has it, or its rights or disk are in the way.
+    What it holds waits for the next start. Act on the error."""
     JOURNAL_UNAVAILABLE = "journal_unavailable"
     """Nothing can be recorded: the gate is closed. Act on the message."""
     JOURNAL_RECOVERED = "journal_recovered"
@@ -38,6 +41,6 @@ class Log(StrEnum):
     """One event is damaged in the journal; its number is declared lost, the rest is sent."""
     REPAIR_SERVED = "repair_served"
     REPAIR_IMPOSSIBLE = "repair_impossible"
-    """Events of a requested range are no longer in the journal."""
+    """Events of a requested range are no longer in the journal: they are declared lost."""
     REPAIRS_UNREADABLE = "repairs_unreadable"
     """Requests for repair cannot be read; recording and sending go on."""

@@ -78,12 +78,32 @@ def opened_journal(
 def create_journal(
     path: JournalPath, lock: JournalLock, settings: ProducerSettings, state: JournalState
 ) -> OpenedJournal:
-    """Make a new journal; `state` says all but the file's inode."""
+    """Make a new journal; `state` says all but the file's inode.
+
+    Raises:
+        OSError: it cannot be made; nothing of it is left.
+        sqlite3.Error: likewise.
+    """
+    try:
+        return _created(path, lock, settings, state)
+    except BaseException:
+        path.remove()
+        lock.release()
+        raise
+
+
+def _created(
+    path: JournalPath, lock: JournalLock, settings: ProducerSettings, state: JournalState
+) -> OpenedJournal:
     create_private(path.file)
     sync_directory(path.file.parent)
     database = open_database(path, settings)
     values = {name: getattr(state, name) for name in state.__slots__}
     values["inode"] = os.stat(path.file).st_ino  # noqa: PTH116
-    database.create(JournalState(**values))
-    sync_directory(path.file.parent)
-    return OpenedJournal(path=path, lock=lock, database=database, state=database.state())
+    try:
+        database.create(JournalState(**values))
+        sync_directory(path.file.parent)
+        return OpenedJournal(path=path, lock=lock, database=database, state=database.state())
+    except BaseException:
+        database.close()
+        raise

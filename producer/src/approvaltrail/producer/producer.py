@@ -65,6 +65,7 @@ class Producer:
         self._session: Session | None = None
         self._journal: Journal | None = None
         self._forked = False
+        self._closed = CloseReport(pending=0, in_time=True)
 
     @classmethod
     def from_environment(cls, **overrides: Any) -> Self:
@@ -106,21 +107,31 @@ class Producer:
         Args:
             timeout_seconds: the time; without it, the settings' `close_seconds`.
         """
-        with self._lock:
+        with self._lock:  # a second caller waits for the first, and hears the same
             session, self._session, self._journal = self._session, None, None
             self._forked = False
-        if session is None:
-            return CloseReport(pending=0, in_time=True)
-        report = session.close(timeout_seconds or self.settings.close_seconds)
-        log.info(Log.PRODUCER_CLOSED, pending=report.pending, in_time=report.in_time)
-        return report
+            if session is not None:
+                self._closed = session.close(timeout_seconds or self.settings.close_seconds)
+                log.info(
+                    Log.PRODUCER_CLOSED,
+                    pending=self._closed.pending,
+                    in_time=self._closed.in_time,
+                )
+            return self._closed
 
     async def close(self, timeout_seconds: float | None = None) -> CloseReport:
         """Close without blocking the event loop; see `close_sync`."""
         return await asyncio.to_thread(self.close_sync, timeout_seconds)
 
     async def __aenter__(self) -> Self:
-        await asyncio.to_thread(self.start)
+        starting = asyncio.create_task(asyncio.to_thread(self.start))
+        try:
+            await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            # a thread cannot be cancelled: what it opens would be nobody's, and stay locked
+            await asyncio.wait({starting})
+            await self.close()
+            raise
         return self
 
     async def __aexit__(
@@ -182,7 +193,7 @@ class Producer:
 
     def report_scrubbed(self, values: int) -> None:
         """Say that a token was removed from so many values before recording."""
-        self._reports.scrubbed_values += values
+        self._reports.scrubbed(values)
 
     # --- inside
 
@@ -208,4 +219,5 @@ class Producer:
         WATCH.keep(session)
         session.let_go_in_child()
         self.metrics = ProducerMetrics()
+        self._reports = Reports()
         self._forked = True

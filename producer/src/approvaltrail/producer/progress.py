@@ -70,10 +70,12 @@ class Progress:
     def lose(self, lost: SequenceRange) -> None:
         """Declare numbers that no one can send any more."""
         with self._lock:
-            known = {entry.first_sequence for entry in self.lost}
-            if lost.first_sequence not in known:
-                self.lost = (*self.lost, lost)
-                self._unwritten_lost = (*self._unwritten_lost, lost)
+            if any(_covers(known, lost) for known in self.lost):
+                return
+            first = lost.first_sequence
+            others = [known for known in self.lost if known.first_sequence != first]
+            self.lost = (*others, lost)
+            self._unwritten_lost = (*self._unwritten_lost, lost)
 
     def unwritten(self) -> Step | None:
         """Return what is to be written, if anything is."""
@@ -89,3 +91,9 @@ class Progress:
         self._written = (step.relayed_sequence, step.relayed_seal, step.repaired_at)
         with self._lock:
             self._unwritten_lost = self._unwritten_lost[len(step.lost) :]
+
+
+def _covers(known: SequenceRange, other: SequenceRange) -> bool:
+    return (
+        known.first_sequence <= other.first_sequence and other.last_sequence <= known.last_sequence
+    )

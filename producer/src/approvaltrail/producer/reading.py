@@ -16,6 +16,18 @@ if TYPE_CHECKING:
 JournalRow = tuple[Any, ...]
 """(sequence, recorded_at in µs, checksum, key, body), as `JournalDatabase.rows` gives it."""
 _CHUNK: Final = 512
+_OUTSIDE: Final = (
+    "SQLITE_BUSY",
+    "SQLITE_LOCKED",
+    "SQLITE_FULL",
+    "SQLITE_CANTOPEN",
+    "SQLITE_READONLY",
+    "SQLITE_PERM",
+    "SQLITE_NOMEM",
+    "SQLITE_IOERR",
+)
+_UNREADABLE: Final = ("SQLITE_IOERR_READ", "SQLITE_IOERR_SHORT_READ", "SQLITE_IOERR_CORRUPTFS")
+"""Of the errors of the disk, those that say that a part of the file cannot be had."""
 
 
 def is_intact(row: JournalRow) -> bool:
@@ -29,6 +41,12 @@ def is_damage(error: sqlite3.Error) -> bool:
     """Say whether an error is damage in the file, which no retry mends."""
     name = getattr(error, "sqlite_errorname", "") or ""
     return name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB"))
+
+
+def is_outside(error: sqlite3.Error) -> bool:
+    """Say whether an error says nothing about the file: its disk, its rights, who else has it."""
+    name = getattr(error, "sqlite_errorname", "") or ""
+    return name.startswith(_OUTSIDE) and not name.startswith(_UNREADABLE)
 
 
 def intact_rows(database: JournalDatabase, after: int, last: int) -> Iterator[JournalRow]:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 _MEASURE_BYTES: Final = 256 * 1024
 _PROGRESS_SECONDS: Final = 0.25
 _RETENTION_SECONDS: Final = 10.0
+_DELETION_SHARE: Final = 0.2
+"""Of the writer's time, while there is more to delete: the rest is for those who record."""
 _CAUSES: Final = (
     ("SQLITE_FULL", Cause.DISK_FULL),
     ("SQLITE_READONLY", Cause.READ_ONLY),
@@ -81,7 +83,8 @@ class Recording:
         self._unmeasured_bytes = 0
         self._unsealed: list[bytes] = []
         self._progress_written_at = time.monotonic()
-        self._retained_at = time.monotonic()
+        self._delete_at = time.monotonic() + _RETENTION_SECONDS
+        self._deleting = False
         self.space.used = database.used_bytes()
 
     def write(self, rows: Sequence[Row]) -> tuple[int, int]:
@@ -92,8 +95,8 @@ class Recording:
         """
         self.settle()
         self._guard.check()
-        stamped = self.stamper.stamp(rows)
         try:
+            stamped = self.stamper.stamp(rows)
             self._commit(stamped, self._due_seal(), self._due_step())
         finally:
             self.stamper.release()
@@ -156,6 +159,13 @@ class Recording:
         self._run([("UPDATE state SET probes = probes + 1", ())])
         self.measure()
 
+    def seconds_left(self) -> float:
+        """Return how long the next deletion or seal may wait."""
+        left = self._delete_at - time.monotonic()
+        if self.sealer.unsealed_events:
+            left = min(left, self.sealer.seconds_left())
+        return left
+
     def finish(self) -> None:
         """Seal the rest and write the last position; the journal is closed after it."""
         self.settle()
@@ -216,27 +226,30 @@ class Recording:
             raise self._unavailable(error) from error
 
     def _retain(self, *, forced: bool = False) -> None:
+        """Delete the next events that may go, if it is time for it: a few, and then a rest."""
         pressed = self.space.used > self.space.pressure
-        now = time.monotonic()
-        if not (pressed or forced or now - self._retained_at >= _RETENTION_SECONDS):
+        began = time.monotonic()
+        if not forced and began < self._delete_at and not (pressed and not self._deleting):
             return
-        self._retained_at = now
-        delivered = min(self._progress.relayed_sequence, self.sealer.sealed_sequence)
         try:
-            last = self.retention.due(delivered=delivered, now=self._clock(), pressed=pressed)
-            if not last:
-                return
-            stamper, seal = self.stamper, self._progress.relayed_seal
-            self._database.run(
-                deletion(last, stamper.last_sequence, stamper.last_recorded_at, seal)
-            )
-            self.retention.deleted()
-            self._retained_at = (
-                now - _RETENTION_SECONDS
-            )  # there may be more: go on with the next tick
-            self.measure()
+            self._deleting = self._delete_next(pressed=pressed)
         except sqlite3.Error as error:
             raise self._unavailable(error) from error
+        ended = time.monotonic()
+        rest = (ended - began) * (1 / _DELETION_SHARE - 1)
+        self._delete_at = ended + (rest if self._deleting else _RETENTION_SECONDS)
+
+    def _delete_next(self, *, pressed: bool) -> bool:
+        """Delete the oldest events that may go; say whether there were any."""
+        delivered = min(self._progress.relayed_sequence, self.sealer.sealed_sequence)
+        last = self.retention.due(delivered=delivered, now=self._clock(), pressed=pressed)
+        if not last:
+            return False
+        stamper, seal = self.stamper, self._progress.relayed_seal
+        self._database.run(deletion(last, stamper.last_sequence, stamper.last_recorded_at, seal))
+        self.retention.deleted()
+        self.measure()
+        return True
 
     def _estimate(self, stamped: Stamped, rows: Sequence[Row]) -> None:
         size = sum(row_bytes(body, row[0]) for body, row in zip(stamped.bodies, rows, strict=True))

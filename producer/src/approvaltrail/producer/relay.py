@@ -23,7 +23,7 @@ from approvaltrail.producer.delivery import Delivery
 from approvaltrail.producer.errors import RelayError
 from approvaltrail.producer.link import Link
 from approvaltrail.producer.log_events import Log
-from approvaltrail.producer.pacing import Pacing
+from approvaltrail.producer.pacing import Pacing, give_way
 from approvaltrail.producer.repairs import RepairQueue, RepairReader
 from approvaltrail.producer.settings import ProducerSettings
 from approvaltrail.schemas import topics
@@ -170,7 +170,7 @@ class Relay:
         while True:
             try:
                 await self._deliver(backoff)
-            except (RelayError, SettingsError, sqlite3.Error) as error:
+            except Exception as error:  # noqa: BLE001 - whatever a client does, another may work
                 await self._failed(error, backoff)
             else:
                 return
@@ -178,6 +178,7 @@ class Relay:
     async def _deliver(self, backoff: Backoff) -> None:
         """Work with one client until everything is said, or it fails."""
         link = await self._connect(self._settings)
+        link.give_way = self._give_way
         repairs = asyncio.create_task(self._repair_reader().run())
         try:
             self.state, self.failing_since, self.last_error = RelayState.CONNECTED, None, None
@@ -276,17 +277,19 @@ class Relay:
         while True:
             for delivery in self._deliveries:
                 delivery.journal.watch()
+                delivery.journal.write_hint()
             with contextlib.suppress(sqlite3.Error):
                 times = [delivery.oldest_pending_at() for delivery in self._deliveries]
                 self.oldest_pending_at = min((at for at in times if at is not None), default=None)
-            for delivery in self._deliveries:
-                delivery.journal.write_hint()
             self._on_tend()
             await asyncio.sleep(_TEND_SECONDS)
 
     def _repair_reader(self) -> RepairReader:
         journals = {delivery.journal.producer_id: delivery.journal for delivery in self._deliveries}
         return RepairReader(self._settings, journals, self._repairs, self.wake)
+
+    def _give_way(self) -> None:
+        give_way(lambda: any(delivery.journal.writing for delivery in self._deliveries))
 
     def _busy(self) -> bool:
         return any(delivery.has_work for delivery in self._deliveries)

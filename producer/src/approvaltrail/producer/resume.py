@@ -26,6 +26,7 @@ from approvaltrail.producer.opened import (
     open_existing,
     opened_journal,
 )
+from approvaltrail.producer.reading import is_outside
 from approvaltrail.producer.salvage import salvage
 from approvaltrail.producer.state import JournalState
 from approvaltrail.producer.torn_tail import torn_frames
@@ -51,6 +52,17 @@ class Chosen:
 
     active: OpenedJournal
     adopted: list[OpenedJournal] = field(default_factory=list)
+    is_new: bool = False
+    """The active journal was made by this start."""
+
+    def give_back(self) -> None:
+        """Leave the directory as it was found, for a start that failed after all."""
+        for opened in self.adopted:
+            opened.give_back()
+        self.active.database.close()
+        if self.is_new:
+            self.active.path.remove()  # before its lock is free for another process
+        self.active.lock.release()
 
 
 class Resumption:
@@ -76,10 +88,15 @@ class Resumption:
     def choose(self) -> Chosen:
         """Lock and open this start's journals; errors as `JournalDatabase.open`."""
         self._look_through(self._directory.journals(self._settings.service))
-        active = self._active or self._create(
-            self._directory.new_path(self._settings.service, new_producer_id()), None
-        )
-        return Chosen(active, self._adopted)
+        if self._active:
+            return Chosen(self._active, self._adopted)
+        try:
+            path = self._directory.new_path(self._settings.service, new_producer_id())
+            return Chosen(self._create(path, None), self._adopted, is_new=True)
+        except BaseException:
+            for opened in self._adopted:
+                opened.give_back()
+            raise
 
     def adopt_all(self) -> list[OpenedJournal]:
         """Lock and open every free journal of every service that has something to send."""
@@ -95,8 +112,14 @@ class Resumption:
                     lock = JournalLock.acquire(path.lock)
                 except JournalInUseError:
                     continue
+                except OSError as error:
+                    _skip(path, error.strerror or type(error).__name__)
+                    continue
                 try:
                     self._place(path, lock)
+                except sqlite3.Error as error:
+                    lock.release()
+                    _skip(path, getattr(error, "sqlite_errorname", type(error).__name__))
                 except BaseException:
                     lock.release()
                     raise
@@ -181,6 +204,10 @@ class Resumption:
             if not new and not damage:
                 return opened_journal(path, lock, database), None
         except (sqlite3.Error, TypeError) as error:
+            if isinstance(error, sqlite3.Error) and is_outside(error):
+                if database:
+                    database.close()
+                raise  # the file may be sound: setting it aside would lose its numbers
             damage = f"SQLite cannot read it: {error}"
         if database:
             database.close()
@@ -230,6 +257,10 @@ class Resumption:
             torn_frames=torn,
             discarded=_TORN if torn else None,
         )
+
+
+def _skip(path: JournalPath, error: str) -> None:
+    log.error(Log.JOURNAL_SKIPPED, journal=str(path.file), error=error)
 
 
 def _inode(opened: OpenedJournal) -> int:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from approvaltrail.producer.database import JournalDatabase, Statement
 
-EVENTS_AT_A_TIME: Final = 1_000
+EVENTS_AT_A_TIME: Final = 250
 """A larger deletion would make those who record at the moment wait for it."""
 
 
@@ -46,9 +46,7 @@ class Retention:
         last = min(self._oldest + EVENTS_AT_A_TIME - 1, delivered)
         if pressed:
             return last
-        old = self._database.rows(self._oldest - 1, last, EVENTS_AT_A_TIME)
-        before = now - self._microseconds
-        return max((row[0] for row in old if row[1] < before), default=0)
+        return self._database.last_before(now - self._microseconds, self._oldest - 1, last)
 
     def deleted(self) -> None:
         """Go on behind a committed deletion."""

@@ -80,7 +80,9 @@ class Sealer:
 
     def seconds_left(self) -> float:
         """How long the open segment may stay open."""
-        return (self._opened_at + self._microseconds - self._clock()) / 1_000_000
+        now = self._clock()
+        self._opened_at = min(self._opened_at, now)  # a clock that was set back delays no seal
+        return (self._opened_at + self._microseconds - now) / 1_000_000
 
     def ready(self) -> ReadySeal:
         """Seal the open segment; it counts once `confirm` is called after the commit."""

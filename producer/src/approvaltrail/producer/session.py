@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from approvaltrail.producer.directory import JournalDirectory
+from approvaltrail.producer.errors import JournalDirectoryError
 from approvaltrail.producer.health import ProducerHealth, health_of
 from approvaltrail.producer.heartbeats import Reports, heartbeat_of
 from approvaltrail.producer.journal import Journal
@@ -16,12 +19,16 @@ from approvaltrail.producer.resume import Resumption
 from approvaltrail.producer.unrecorded import Unrecorded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from approvaltrail.producer.metrics import ProducerMetrics
     from approvaltrail.producer.relay import Connect
+    from approvaltrail.producer.resume import Chosen
     from approvaltrail.producer.settings import ProducerSettings
     from approvaltrail.schemas.messages import Heartbeat
+
+
+_FAILED_START_SECONDS: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,14 +52,30 @@ class Session:
         clock: Callable[[], int],
         connect: Connect,
     ) -> None:
-        """Choose and open the journals; errors as `Resumption.choose`."""
+        """Choose and open the journals.
+
+        Raises:
+            JournalDirectoryError: the directory cannot be used, or no journal be made in it.
+            JournalVersionError: a newer version wrote a journal of this service.
+        """
         self._settings = settings
         self._metrics = metrics
         self._reports = reports
         self._clock = clock
         directory = JournalDirectory(settings.journal_dir)
         directory.prepare(settings.allowed_file_systems)
-        chosen = Resumption(directory, settings, machine=machine_identity(), clock=clock).choose()
+        with _no_trace_of_failure(directory):
+            chosen = Resumption(
+                directory, settings, machine=machine_identity(), clock=clock
+            ).choose()
+            try:
+                self._build(chosen, connect)
+            except BaseException:
+                chosen.give_back()
+                raise
+
+    def _build(self, chosen: Chosen, connect: Connect) -> None:
+        settings, metrics, clock = self._settings, self._metrics, self._clock
         self.journal = Journal(
             chosen.active, settings, clock=clock, metrics=metrics.journal, unrecorded=Unrecorded()
         )
@@ -71,9 +94,13 @@ class Session:
 
     def start(self) -> None:
         """Start every thread."""
-        for journal in self._journals:
-            journal.start()
-        self._relay.start()
+        try:
+            for journal in self._journals:
+                journal.start()
+            self._relay.start()
+        except BaseException:  # no thread can be had: let others have the journals
+            self.close(_FAILED_START_SECONDS)
+            raise
 
     def close(self, timeout_seconds: float) -> CloseReport:
         """Take no more events, deliver, say so, and close every file, within the time."""
@@ -115,6 +142,28 @@ class Session:
         metrics.fill.set(journal.space.fill)
         metrics.unrecorded.set(journal.unrecorded.total)
         metrics.scrubbed.set(self._reports.scrubbed_values)
+
+
+@contextlib.contextmanager
+def _no_trace_of_failure(directory: JournalDirectory) -> Iterator[None]:
+    """Remove what was made for a start that fails, and say what is in its way."""
+    try:
+        yield
+    except (OSError, sqlite3.Error) as error:
+        directory.unmake()
+        raise JournalDirectoryError(
+            f"no journal can be opened in {directory.path} ({_reason(error)}): free space there "
+            "and mend its permissions, or set APPROVALTRAIL_JOURNAL_DIR; then start again"
+        ) from error
+    except BaseException:
+        directory.unmake()
+        raise
+
+
+def _reason(error: OSError | sqlite3.Error) -> str:
+    if isinstance(error, OSError):
+        return error.strerror or type(error).__name__
+    return getattr(error, "sqlite_errorname", "") or type(error).__name__
 
 
 def _left(deadline: float) -> float:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import threading
 import time
+import traceback
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import structlog
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 _BATCH_CALLERS: Final = 2_000
 _BATCH_BYTES: Final = 4 * 1024 * 1024
 _TICK_SECONDS: Final = 0.5
+_SHORTEST_WAIT_SECONDS: Final = 0.01
 _PROBE_SECONDS: Final = 0.25
 _UNHEALABLE: Final = frozenset({Cause.DAMAGED})
 """After damage a write may succeed by chance; only a restart looks at the whole file."""
@@ -61,15 +64,21 @@ class Writer:
 
     def start(self) -> None:
         """Start the thread."""
-        self._thread = threading.Thread(
+        thread = threading.Thread(
             target=self._run, name="approvaltrail-journal-writer", daemon=True
         )
-        self._thread.start()
+        thread.start()
+        self._thread = thread
 
     @property
     def alive(self) -> bool:
         """Whether the thread runs."""
         return self._thread is not None and self._thread.is_alive()
+
+    @property
+    def busy(self) -> bool:
+        """Whether events are queued or on their way to the disk."""
+        return self._in_flight is not None or bool(self._queue)
 
     def submit(self, waiting: Waiting, *, unverified: bool) -> None:
         """Queue a caller's events.
@@ -99,18 +108,23 @@ class Writer:
         self._wake.set()
         if self._thread is not None:
             self._thread.join(timeout_seconds)
+        if self.alive:
+            self.watch(0)  # nobody looks after it from now on: those who wait are answered
         return not self.alive
 
     def watch(self, stall_seconds: float) -> None:
         """Refuse, from another thread, those who wait for a disk that does not answer."""
         in_flight = self._in_flight
-        if in_flight is None or time.monotonic() - in_flight[0] < stall_seconds:
+        if in_flight is None:
+            return
+        waited = time.monotonic() - in_flight[0]
+        if waited < stall_seconds:
             return
         self._set_trouble(
             JournalUnavailableError(
                 Cause.STALLED,
                 f"the disk under {self._recording.path.file} has not answered a write for "
-                f"{stall_seconds:g} s; whether these events are on it is unknown. Look at the "
+                f"{waited:.1f} s; whether these events are on it is unknown. Look at the "
                 "disk: recording resumes by itself when it answers",
             )
         )
@@ -158,10 +172,12 @@ class Writer:
         self._finish()
 
     def _patience(self) -> float:
-        sealer = self._recording.sealer
-        if not sealer.unsealed_events:
+        try:
+            wait = self._recording.seconds_left()
+        except Exception as error:  # noqa: BLE001
+            self._internal(error)
             return _TICK_SECONDS
-        return min(_TICK_SECONDS, max(0.01, sealer.seconds_left()))
+        return max(_SHORTEST_WAIT_SECONDS, min(_TICK_SECONDS, wait))
 
     def _take(self) -> list[Waiting]:
         with self._lock:
@@ -241,7 +257,13 @@ class Writer:
             self.trouble = None
 
     def _internal(self, error: Exception) -> JournalUnavailableError:
-        log.error(Log.WRITER_FAILED, error=type(error).__name__, exc_info=error)
+        # no traceback: some renderers print every frame's variables, and so the events
+        where = traceback.extract_tb(error.__traceback__)[-1:]
+        log.error(
+            Log.WRITER_FAILED,
+            error=type(error).__name__,
+            where=[f"{Path(frame.filename).name}:{frame.lineno}" for frame in where],
+        )
         return JournalUnavailableError(
             Cause.INTERNAL,
             f"the writer of {self._recording.path.file} failed ({type(error).__name__}); nothing "
