@@ -183,18 +183,21 @@ def filters(page: Page, at: Served, rounds: int) -> Iterator[Figure]:
 
 def trails(page: Page, at: Served, rounds: int) -> Iterator[Figure]:
     """Yield how long it takes from a row of Replays to the trail's timeline."""
-    waits = []
+    waits, wholes = [], []
     asked = 0.0
     for turn in range(rounds):
         page.goto(f"{at.url}/replays")
         page.locator(_PAGES["replays"]).first.wait_for()
         whole(page)
         link = page.locator(_PAGES["replays"]).nth(turn).get_by_role("link", name="Trail of")
-        before = at.queries()
+        before, begun = at.queries(), time.perf_counter()
         waits.append(changed(page, link.click, "document.querySelector('.at-timeline')"))
         page.locator(_WHOLE).wait_for()
+        wholes.append((time.perf_counter() - begun) * 1_000)
         asked = at.queries() - before
     yield Figure(name="trail, from a row of replays", value=statistics.median(waits), unit="ms")
+    whole_ms = statistics.median(wholes)
+    yield Figure(name="trail, with labels, neighbours and status", value=whole_ms, unit="ms")
     yield Figure(name="trail, queries of a run", value=asked, unit="queries")
 
 

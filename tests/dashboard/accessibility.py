@@ -7,7 +7,7 @@ from typing import Any
 
 from playwright.sync_api import Page
 
-HOW_TO_GET_IT = "npm install --global axe-core"
+HOW_TO_GET_IT = "pip install axe-playwright-python"
 SERIOUS = frozenset({"serious", "critical"})
 
 
@@ -19,7 +19,9 @@ def axe_source() -> str:
 def serious(page: Page, source: str) -> list[str]:
     """Return what axe-core finds on a page that is serious, each with the elements concerned."""
     page.evaluate(source)
-    found: list[dict[str, Any]] = page.evaluate("axe.run().then(result => result.violations)")
+    found: list[dict[str, Any]] = page.evaluate(
+        "axe.run({resultTypes: ['violations']}).then(result => result.violations)"
+    )
     return [
         f"{one['id']}: {one['help']}: {[node['html'][:160] for node in one['nodes'][:3]]}"
         for one in found

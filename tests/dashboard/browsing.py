@@ -27,6 +27,7 @@ ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+DESK: dict[str, Any] = {"viewport": {"width": 1440, "height": 1000}, "timezone_id": "UTC"}
 PATIENCE_SECONDS = 40.0
 OWN_SCHEMES = ("data:", "blob:")
 
@@ -34,6 +35,16 @@ OWN_SCHEMES = ("data:", "blob:")
 @contextmanager
 def served(reader_dsn: str, log: Path, **settings: str) -> Iterator[str]:
     """Serve the dashboard as its own process; gives its URL."""
+    process, url = started(reader_dsn, log, **settings)
+    try:
+        yield url
+    finally:
+        process.terminate()
+        process.wait(timeout=20)
+
+
+def started(reader_dsn: str, log: Path, **settings: str) -> tuple[subprocess.Popen[bytes], str]:
+    """Start the dashboard as its own process and return it with its URL once it answers."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -45,13 +56,14 @@ def served(reader_dsn: str, log: Path, **settings: str) -> Iterator[str]:
             stdout=output,
             stderr=output,
         )
-        try:
-            url = f"http://127.0.0.1:{port}"
-            _wait_for(url, process, log)
-            yield url
-        finally:
-            process.terminate()
-            process.wait(timeout=20)
+    url = f"http://127.0.0.1:{port}"
+    try:
+        _wait_for(url, process, log)
+    except BaseException:
+        process.kill()
+        process.wait(timeout=20)
+        raise
+    return process, url
 
 
 def _wait_for(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
@@ -83,6 +95,11 @@ class Seen:
         if not request.url.startswith(own):
             self.outside.append(request.url)
 
+    def watch_page(self, page: Page) -> None:
+        """Watch everything that one page does."""
+        page.on("request", self.request)
+        self._watch_page(page)
+
     def watch(self, context: BrowserContext) -> None:
         """Watch everything that any page of a context does."""
         context.on("request", self.request)
@@ -96,8 +113,7 @@ class Seen:
 @contextmanager
 def visiting(chromium: Browser, base: str, **options: Any) -> Iterator[tuple[Page, Seen]]:
     """Open a fresh profile in the running browser; gives a page and what happens around it."""
-    settings = {"viewport": {"width": 1440, "height": 1000}, "timezone_id": "UTC"} | options
-    context = chromium.new_context(**settings)
+    context = chromium.new_context(**DESK | options)
     try:
         seen = Seen(base)
         seen.watch(context)
@@ -106,6 +122,19 @@ def visiting(chromium: Browser, base: str, **options: Any) -> Iterator[tuple[Pag
         yield page, seen
     finally:
         context.close()
+
+
+@contextmanager
+def in_profile(profile: BrowserContext, base: str) -> Iterator[tuple[Page, Seen]]:
+    """Open a page in a profile that others use too; gives it and what happens around it."""
+    page = profile.new_page()
+    try:
+        seen = Seen(base)
+        seen.watch_page(page)
+        page.set_default_timeout(PATIENCE_SECONDS * 1000)
+        yield page, seen
+    finally:
+        page.close()
 
 
 def settled(page: Page) -> None:

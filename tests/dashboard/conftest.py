@@ -8,8 +8,15 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from playwright.sync_api import Browser, Page, Playwright, expect, sync_playwright
-from tests.dashboard.browsing import ARGUMENTS, CHROMIUM, Seen, served, visiting
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    Page,
+    Playwright,
+    expect,
+    sync_playwright,
+)
+from tests.dashboard.browsing import ARGUMENTS, CHROMIUM, DESK, Seen, in_profile, served
 from tests.dashboard.edges import Edges, tell
 from tests.dashboard.hostile import FIELDS, HOSTILE, hostile_texts
 from tests.support.services import dsn, missing
@@ -192,8 +199,16 @@ def corner_dashboard(
         yield url
 
 
+@pytest.fixture(scope="module")
+def profile(chromium: Browser) -> Iterator[BrowserContext]:
+    """One profile for a module's ordinary visits: the front end's files are fetched once."""
+    context = chromium.new_context(**DESK)
+    yield context
+    context.close()
+
+
 @pytest.fixture
-def opened(chromium: Browser, dashboard: str) -> Iterator[tuple[Page, Seen]]:
-    """Open a page in a fresh profile."""
-    with visiting(chromium, dashboard) as found:
+def opened(profile: BrowserContext, dashboard: str) -> Iterator[tuple[Page, Seen]]:
+    """Open a page before the served story."""
+    with in_profile(profile, dashboard) as found:
         yield found

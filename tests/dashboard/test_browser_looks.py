@@ -16,6 +16,11 @@ from tests.support.story import Story
 from approvaltrail.dashboard.app import PAGES
 
 pytestmark = pytest.mark.timeout(180)
+OVERFLOW = (
+    "Math.max(...[...document.querySelectorAll('.stMain, .stHtml')]"
+    ".map(one => one.scrollWidth - one.clientWidth))"
+)
+"""By how many pixels the widest part of a page is wider than its place."""
 STYLES = {
     "light": {"viewport": {"width": 1440, "height": 1000}, "color_scheme": "light"},
     "dark": {"viewport": {"width": 390, "height": 844}, "color_scheme": "dark"},
@@ -25,7 +30,13 @@ STYLES = {
 def urls(base: str, told: Told) -> list[str]:
     """Return the address of every page, with something on it."""
     stolen = told.nonce_of(tool="tidb_delete_cluster")
-    more = {"trail": f"trail?nonce={stolen}", "overview": "", "ledger": "ledger?fate=expired"}
+    more = {
+        "trail": f"trail?nonce={stolen}",
+        "overview": "",
+        "ledger": "ledger?fate=expired",
+        "refusals": "refusals?reason=bad_signature",  # a dozen rows are as good as fifty
+        "events": "events?trust=claimed",
+    }
     return [f"{base}/{more.get(path, path)}" for path in PAGES]
 
 
@@ -60,10 +71,7 @@ def tour(chromium: Browser, dashboard: str, told: Told, request: pytest.FixtureR
             page.evaluate("document.fonts.ready")
             assert page.evaluate("document.fonts.check('1em \"Material Symbols Rounded\"')")
             made.headings[url] = page.locator("h1").count()
-            made.overflow[url] = page.evaluate(
-                "Math.max(...[...document.querySelectorAll('.stMain, .stHtml')]"
-                ".map(one => one.scrollWidth - one.clientWidth))"
-            )
+            made.overflow[url] = page.evaluate(OVERFLOW)
             if axe is not None:
                 made.violations[url] = serious(page, axe)
         made.asked_outside += seen.outside
@@ -124,6 +132,10 @@ def test_hostile_text_does_nothing_in_a_real_browser(
     with visiting(chromium, url) as (page, seen):
         page.goto(f"{url}/replays?range=1h")
         expect(page.locator("table.at tbody tr")).to_have_count(len(nonces))
+        for width in (1440, 1300, 1024, 390):
+            page.set_viewport_size({"width": width, "height": 1000})
+            assert page.evaluate(OVERFLOW) <= 0, width
+        page.set_viewport_size({"width": 1440, "height": 1000})
         page.get_by_label("Tenant").click()
         for index in range(len(nonces)):
             option = page.get_by_role("option", name=hostile_texts(index)[0], exact=True)

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
-from tests.dashboard.browsing import served, settled, visiting
+from playwright.sync_api import BrowserContext, Page, expect
+from tests.dashboard.browsing import in_profile, served, settled
 from tests.dashboard.conftest import PATIENT, Make
 from tests.support.engine_faults import Close, FaultProxy
 from tests.support.stored import store_events, store_story
@@ -59,9 +59,9 @@ def live(
 
 
 @pytest.fixture
-def page(chromium: Browser, live: Live) -> Iterator[Page]:
-    """Open a page in a fresh profile; nothing may fail in its scripts."""
-    with visiting(chromium, live.url) as (opened, seen):
+def page(profile: BrowserContext, live: Live) -> Iterator[Page]:
+    """Open a page; nothing may fail in its scripts."""
+    with in_profile(profile, live.url) as (opened, seen):
         yield opened
         assert seen.errors == []
 

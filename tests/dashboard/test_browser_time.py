@@ -47,6 +47,9 @@ def test_d_11_d_12_the_same_utc_text_in_every_zone(
         }
         assert title.startswith("2026-03-08 06:59:59.999 UTC")
         assert local.get(zone, "") in title
+        extent = page.locator(".at-extent").inner_text()
+        assert "2026-03-08 00:00:00 → 2026-03-09 00:00:00 UTC · looked at " in extent
+        assert ("where you are" in extent) is (zone in local)
         goto(page, f"{corner_dashboard}/?{day_of(HOURS)}")
         tips = page.locator(".at-tip").all_text_contents()
         ticks = page.locator(".at-ticks span").all_text_contents()

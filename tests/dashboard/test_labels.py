@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -11,12 +12,14 @@ from hypothesis import strategies as st
 from tests.contract.strategies import recorded_events
 from tests.support.story import Story
 
+from approvaltrail.dashboard.labelling import by_themselves
 from approvaltrail.schemas.events import EventType, NonceTrust, Outcome, Reason, RecordedEvent
 from approvaltrail.store.answers import Difference, Reuse, StoredEvent
 from approvaltrail.store.labels import (
     DEFAULT_THRESHOLDS,
     LabelKind,
     LabelThresholds,
+    caller_of,
     label_of,
     recent_nonces,
     worst,
@@ -276,3 +279,19 @@ def test_the_story_itself_holds_together() -> None:
     assert reuse.presentation.event.nonce_trust is NonceTrust.VERIFIED
     assert reuse.completion is not None
     assert reuse.completion.event.outcome is Outcome.SUCCEEDED
+
+
+@few
+@given(reuses(), st.integers(1, 50))
+def test_a_label_shown_before_the_caller_was_looked_at_holds(reuse: Reuse, nonces: int) -> None:
+    """What a page shows first is never taken back: what could still change is not shown."""
+    desk = SimpleNamespace(settings=SimpleNamespace(label_thresholds=lambda: DEFAULT_THRESHOLDS))
+    ((_, first),) = by_themselves(desk, [reuse])  # type: ignore[arg-type]
+    known = caller_of(reuse.presentation.event) is not None
+    final = label_of(reuse, DEFAULT_THRESHOLDS, nonces if known else 1)
+    if first is None:
+        assert known
+        assert label_of(reuse, DEFAULT_THRESHOLDS, 2).kind is LabelKind.NEEDS_REVIEW
+    else:
+        assert first.kind is final.kind
+        assert set(first.reasons) <= set(final.reasons)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.dashboard.browsing import started
 
 from approvaltrail.dashboard.errors import AddressRefusedError
 from approvaltrail.dashboard.launch import OPTIONS, serve
@@ -88,3 +91,14 @@ def test_a_start_without_settings_names_what_lacks() -> None:
     )
     assert run.returncode == 2
     assert run.stderr.strip().splitlines()[-1] == "APPROVALTRAIL_DASHBOARD_DSN: is not set"
+
+
+def test_ctrl_c_ends_the_dashboard_without_a_word(tmp_path: Path) -> None:
+    """Whoever runs it by hand ends it so: exit code 0, and no traceback."""
+    log = tmp_path / "log"
+    process, url = started("http://reader:sesame@127.0.0.1:9/nothing", log)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=30) == 0
+    said = log.read_text("utf-8")
+    assert url in said
+    assert "Traceback" not in said

@@ -10,11 +10,14 @@ from approvaltrail.dashboard import formats, pieces, words
 from approvaltrail.dashboard.markup import Child, Markup, element, long_value
 from approvaltrail.dashboard.pieces import Column
 from approvaltrail.schemas.events import RecordedEvent
-from approvaltrail.store.answers import Trail
+from approvaltrail.store.answers import Reuse, Trail
 
 _FEW: Final = 4
-_REUSES_SHOWN: Final = 6
-"""Side by side; the timeline has them all."""
+_COLUMNS_SHOWN: Final = 5
+"""Of reuses, side by side; the timeline has them all."""
+
+_OF_ONE_CALL: Final = frozenset({"request id", "trace id"})
+"""Differ between any two calls, so they keep no two apart."""
 
 _NAMES: Final = frozenset({"principal", "target", "client name", "server"})
 """Read rather than compared, so more of them is shown."""
@@ -57,6 +60,16 @@ FIELDS: Final = (
 )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One column: a call, or reuses one after another that differ in nothing."""
+
+    name: str
+    event: RecordedEvent
+    reuses: tuple[int, ...] = ()
+    """Their numbers."""
+
+
 def build(trail: Trail, *, show_all: bool) -> Markup | None:
     """Build the table, or None where there is nothing to compare."""
     calls = _calls(trail)
@@ -64,33 +77,52 @@ def build(trail: Trail, *, show_all: bool) -> Markup | None:
         return None
     columns = (
         Column("Field", "at-strong"),
-        *(Column(name) for name, _ in calls),
+        *(Column(call.name) for call in calls),
         Column("Trust", "at-wide"),
     )
     rows = []
     for field in FIELDS:
-        values = [field.value(event) for _, event in calls]
+        values = [field.value(call.event) for call in calls]
         differs = len(set(values)) > 1
         if differs or show_all:
-            cells = [_cell(field, event, values) for _, event in calls]
+            cells = [_cell(field, call.event, values) for call in calls]
             trust = element("span", field.trust, class_="at-small")
             rows.append((None, (field.name, *cells, trust)))
     if not rows:
         return pieces.note("No field differs between the calls.")
     table = pieces.table("What differs", columns, rows, broad=len(calls) > _FEW)
-    left_out = trail.reuses_total - _REUSES_SHOWN
+    left_out = trail.reuses_total - sum(len(call.reuses) for call in calls)
     more = pieces.note(f"{formats.counted(left_out, 'further reuse')} in the timeline alone.")
     return table + more if left_out > 0 else table
 
 
-def _calls(trail: Trail) -> Sequence[tuple[str, RecordedEvent]]:
+def _calls(trail: Trail) -> Sequence[Call]:
     calls = []
     if trail.issuance is not None:
-        calls.append(("Issued", trail.issuance.event))
+        calls.append(Call(name="Issued", event=trail.issuance.event))
     if trail.acceptance is not None:
-        calls.append(("Accepted", trail.acceptance.event))
-    shown = trail.reuses[:_REUSES_SHOWN]
-    return calls + [(f"Reuse {one.number}", one.presentation.event) for one in shown]
+        calls.append(Call(name="Accepted", event=trail.acceptance.event))
+    together: list[list[Reuse]] = []
+    for reuse in trail.reuses:
+        if together and _same(together[-1][-1], reuse):
+            together[-1].append(reuse)
+        else:
+            together.append([reuse])
+    return calls + [_call(group) for group in together[:_COLUMNS_SHOWN]]
+
+
+def _call(group: Sequence[Reuse]) -> Call:
+    numbers = tuple(one.number for one in group)
+    name = f"Reuse {numbers[0]}" + (f"–{numbers[-1]}" if len(numbers) > 1 else "")
+    return Call(name=name, event=group[0].presentation.event, reuses=numbers)
+
+
+def _same(one: Reuse, other: Reuse) -> bool:
+    """Whether the other follows the one and is alike in all that is compared."""
+    events = (one.presentation.event, other.presentation.event)
+    compared = (field.value for field in FIELDS if field.name not in _OF_ONE_CALL)
+    alike = all(value(events[0]) == value(events[1]) for value in compared)
+    return alike and other.number == one.number + 1
 
 
 def _cell(field: Field, event: RecordedEvent, values: list[str | None]) -> Child:

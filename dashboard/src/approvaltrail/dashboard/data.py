@@ -1,8 +1,8 @@
 """Answers of the store, kept for a few seconds, each under the scope of whoever asked.
 
-The cache is shared by all who look, so scope and role are part of every key: they are the first
-arguments of the one function that caches, and no query can be asked without them. What a role may
-not see is taken out before an answer is kept or shown.
+What is kept is shared by all who look, so scope and role are part of every key: the one method that
+keeps puts them there, and no query can be asked without it. What a role may not see is taken out
+before an answer is kept or shown.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any, Final, cast
+from typing import Any, Final, ParamSpec, cast
 
 import streamlit as st
 
 from approvaltrail.dashboard.access.masking import ADDRESS_FIELDS, masked_answer
 from approvaltrail.dashboard.access.viewer import Role, Viewer
+from approvaltrail.dashboard.asking import Asking, open_asking
 from approvaltrail.dashboard.errors import AccessRefusedError
 from approvaltrail.dashboard.settings import DashboardSettings
 from approvaltrail.store.answers import (
@@ -39,77 +40,25 @@ from approvaltrail.store.answers import (
     TimeRange,
     Trail,
 )
-from approvaltrail.store.connection import open_store
-from approvaltrail.store.errors import StoreRefusedError
 from approvaltrail.store.queries import Queries
 from approvaltrail.store.queries.conditions import MAXIMUM_PAGE
 
-KEPT_SECONDS: Final = 5
-KEPT_LONGER_SECONDS: Final = 60
+KEPT_SECONDS: Final = 5.0
+KEPT_LONGER_SECONDS: Final = 60.0
 """For what changes seldom and is no evidence: the names to choose a tenant from."""
-KEPT_ANSWERS: Final = 512
-"""Past this many the oldest answers are forgotten and asked again."""
-_READONLY: Final = 164
-"""ClickHouse's code for a setting that a reading user may not change."""
-_TIMEOUT_SECONDS: Final = 30.0
-"""A page that takes longer says that the store does not answer."""
-
-
-def open_queries(settings: DashboardSettings) -> Queries:
-    """Open the store that the settings name, to read only.
-
-    A user whom the server itself holds to reading may not even ask for it.
-
-    Raises:
-        StoreError: it does not answer, or the DSN cannot be read.
-    """
-    store = open_store(settings.dsn(), read_only=True, timeout_seconds=_TIMEOUT_SECONDS)
-    try:
-        store.ping()
-    except StoreRefusedError as refusal:
-        store.close()
-        if refusal.code != _READONLY:
-            raise
-        store = open_store(settings.dsn(), timeout_seconds=_TIMEOUT_SECONDS)
-    return Queries(store, bounds=settings.bounds())
+Asked = ParamSpec("Asked")
 
 
 @st.cache_resource(show_spinner=False)
-def _opened(source: str, _settings: DashboardSettings) -> Queries:  # noqa: ARG001 - the key
-    return open_queries(_settings)
-
-
-@st.cache_data(ttl=KEPT_SECONDS, max_entries=KEPT_ANSWERS, show_spinner=False)
-def _answer(
-    scope: TenantScope,  # noqa: ARG001 - part of the key
-    role: Role,
-    source: str,  # noqa: ARG001 - part of the key
-    name: str,
-    key: str,  # noqa: ARG001 - part of the key
-    _ask: Callable[[], Any],
-    _mask_key: bytes,
-) -> Any:
-    del name
-    return masked_answer(_ask(), role, _mask_key)
-
-
-@st.cache_data(ttl=KEPT_LONGER_SECONDS, max_entries=KEPT_ANSWERS, show_spinner=False)
-def _lasting_answer(
-    scope: TenantScope,  # noqa: ARG001 - part of the key
-    source: str,  # noqa: ARG001 - part of the key
-    name: str,  # noqa: ARG001 - part of the key
-    key: str,  # noqa: ARG001 - part of the key
-    _ask: Callable[[], Any],
-) -> Any:
-    return _ask()
+def _opened(source: str, _settings: DashboardSettings) -> Asking:  # noqa: ARG001 - the key
+    return open_asking(_settings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answers:
     """The queries of one store within one scope, for one role."""
 
-    queries: Queries
-    source: str
+    asking: Asking
     scope: TenantScope
     role: Role
     mask_key: bytes = field(default=b"", repr=False)
@@ -120,12 +69,20 @@ class Answers:
         named = repr((settings.dsn(), settings.bounds()))
         source = hashlib.sha256(named.encode()).hexdigest()
         return cls(
-            queries=_opened(source, settings),
-            source=source,
+            asking=_opened(source, settings),
             scope=viewer.scope,
             role=viewer.role,
             mask_key=mask_key,
         )
+
+    @property
+    def queries(self) -> Queries:
+        """The queries themselves: nothing that they answer is kept or masked."""
+        return self.asking.queries
+
+    def soon(self, ask: Callable[Asked, object], *args: Asked.args, **named: Asked.kwargs) -> None:
+        """Begin to ask, with a method of these answers, what will be wanted in a moment."""
+        self.asking.soon(ask, *args, **named)
 
     def narrowed(self, tenant: str | None) -> Answers:
         """Return the same for one tenant, where the viewer may see all."""
@@ -217,7 +174,7 @@ class Answers:
         end = time_range.end.replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
         hours = TimeRange(start, end)
         ask = lambda: self.queries.tenants(hours, self.scope)  # noqa: E731
-        found = _lasting_answer(self.scope, self.source, "tenants", repr(hours), ask)
+        found = self._kept("tenants", repr(hours), ask, KEPT_LONGER_SECONDS)
         return cast("tuple[str, ...]", found)
 
     def completeness(self, now: datetime, expected: int | None) -> Completeness:
@@ -257,5 +214,13 @@ class Answers:
         key = repr((first, then))
         return self._kept(name, key, lambda: query(*first, *then))
 
-    def _kept(self, name: str, key: str, ask: Callable[[], Any]) -> Any:
-        return _answer(self.scope, self.role, self.source, name, key, ask, self.mask_key)
+    def _kept(
+        self, name: str, key: str, ask: Callable[[], Any], seconds: float = KEPT_SECONDS
+    ) -> Any:
+        """Ask, or take what is kept for this scope and role; no caller can leave these out."""
+
+        def masked() -> Any:
+            return masked_answer(ask(), self.role, self.mask_key)
+
+        whose = (self.scope, self.role, self.mask_key)
+        return self.asking.kept.get((whose, name, key), seconds, masked)

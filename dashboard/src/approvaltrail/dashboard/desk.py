@@ -28,6 +28,10 @@ class Desk:
         """What the viewer may see of the tenant chosen."""
         return self.everything.narrowed(self.view.tenant)
 
+    def begin_status(self) -> None:
+        """Begin to ask for completeness, which is drawn last; pages do so after their own rows."""
+        self.everything.soon(self.completeness)
+
     def completeness(self) -> Completeness:
         """Whether what is shown is all there is; the whole pipeline, whatever tenant is chosen."""
         return self.everything.completeness(self.view.now, self.settings.expected_producers)

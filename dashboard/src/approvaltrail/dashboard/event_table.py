@@ -13,12 +13,12 @@ from approvaltrail.store.answers import StoredEvent
 
 _COLUMNS = (
     Column("Time (UTC)", "at-nowrap"),
-    Column("Event"),
+    Column("Event", "at-outcome"),
     Column("Nonce", "at-nowrap"),
-    Column("Tenant"),
-    Column("Tool · target"),
-    Column("Caller"),
-    Column("Address"),
+    Column("Tenant", "at-tenant"),
+    Column("Tool · target", "at-aim"),
+    Column("Caller", "at-who"),
+    Column("Address", "at-address"),
 )
 
 
@@ -38,7 +38,7 @@ def _cells(event: RecordedEvent, view: View) -> Sequence[Child]:
         _nonce(event, view),
         element("bdi", event.tenant) if event.tenant else "—",
         pieces.aim(event),
-        pieces.who(event),
+        pieces.who(event, pieces.SHORT_NAME),
         _address(event),
     )
 

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import streamlit as st
+
+from approvaltrail.dashboard import text
 from approvaltrail.dashboard.desk import Desk
+from approvaltrail.dashboard.markup import Markup
 from approvaltrail.store.answers import EventFilter, ReuseFilter
+from approvaltrail.store.labels import LabelKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,9 +29,10 @@ class OfEvents:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfReuses:
-    """The reuses of the range that a filter lets through."""
+    """The reuses of the range that a filter lets through, of one label where it is given."""
 
     wanted: ReuseFilter
+    label: LabelKind | None = None
 
 
 Exportable = OfNonce | OfEvents | OfReuses
@@ -37,3 +43,10 @@ def offer(desk: Desk, what: Exportable) -> None:
     from approvaltrail.dashboard.export import widgets  # noqa: PLC0415 - builds on this module
 
     widgets.offer(desk, what)
+
+
+def lead(desk: Desk, said: Markup, what: Exportable) -> None:
+    """Show what a page found, and beside it the export of just that."""
+    with st.container(horizontal=True, vertical_alignment="center", key="at-lead"):
+        text.show(said)
+        offer(desk, what)

@@ -30,6 +30,11 @@ def instant(moment: datetime) -> str:
     return text[:-3]
 
 
+def second(moment: datetime) -> str:
+    """Spell an instant to the second, in UTC, cut: `2026-03-08 06:59:59`."""
+    return instant(moment)[:19]
+
+
 def iso(moment: datetime) -> str:
     """Spell an instant as it stands in URLs and exports: `2026-03-08T06:59:59.999Z`."""
     moment = _in_utc(moment)

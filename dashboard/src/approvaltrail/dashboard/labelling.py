@@ -14,7 +14,7 @@ from typing import Final
 from approvaltrail.dashboard import formats, reuse_table
 from approvaltrail.dashboard.desk import Desk
 from approvaltrail.store.answers import Reuse, ReuseFilter, TimeRange
-from approvaltrail.store.labels import Label
+from approvaltrail.store.labels import Label, LabelKind, caller_of, label_of
 
 _AROUND: Final = 300
 """Reuses around that are looked at; a caller with more needs review for that alone."""
@@ -22,9 +22,24 @@ _MOST_CALLERS: Final = 4
 """For more callers than this, all that lies around is looked at instead of each one's own."""
 
 
-def labelled_page(
-    desk: Desk, reuses: Sequence[Reuse], *, newest: bool
-) -> list[tuple[Reuse, Label]]:
+Labelled = list[tuple[Reuse, Label | None]]
+"""Reuses with their labels; None where the label is not known yet."""
+
+
+def by_themselves(desk: Desk, reuses: Sequence[Reuse]) -> Labelled:
+    """Label reuses by what they hold alone, where nothing around them could change the label.
+
+    What else a caller did only ever adds a reason for review.
+    """
+    limits = desk.settings.label_thresholds()
+    found = [(one, label_of(one, limits, 1)) for one in reuses]
+    return [
+        (one, label if label.kind is LabelKind.NEEDS_REVIEW or not _known(one) else None)
+        for one, label in found
+    ]
+
+
+def labelled_page(desk: Desk, reuses: Sequence[Reuse], *, newest: bool) -> Labelled:
     """Label reuses that no filter narrowed, none left out between the first and the last.
 
     Only what lies beyond their two ends is looked up. `newest` says that none comes after them.
@@ -40,23 +55,32 @@ def labelled_page(
     return _labelled(desk, reuses, [*reuses, *others])
 
 
-def labelled(desk: Desk, reuses: Sequence[Reuse]) -> list[tuple[Reuse, Label]]:
+def labelled(desk: Desk, reuses: Sequence[Reuse]) -> Labelled:
     """Label any reuses, in the light of what else their callers reused around them."""
     callers: defaultdict[str | None, list[Reuse]] = defaultdict(list)
-    for one in reuses:
+    for one in filter(_known, reuses):
         callers[one.presentation.event.principal].append(one)
     if len(callers) > _MOST_CALLERS:
-        callers = defaultdict(list, {None: list(reuses)})
+        callers = defaultdict(list, {None: list(filter(_known, reuses))})
     others: list[Reuse] = []
     for principal, own in callers.items():
-        others += _reuses(desk, _around(own, _window(desk)), ReuseFilter(principal=principal))
+        span, wanted = _around(own, _window(desk)), ReuseFilter(principal=principal)
+        if desk.everything.reuses(span, wanted, 1).tokens > len(_nonces(own)):
+            others += _reuses(desk, span, wanted)
     return _labelled(desk, reuses, [*reuses, *others])
 
 
-def _labelled(
-    desk: Desk, reuses: Sequence[Reuse], among: Iterable[Reuse]
-) -> list[tuple[Reuse, Label]]:
-    return reuse_table.labelled(reuses, desk.settings.label_thresholds(), among)
+def _labelled(desk: Desk, reuses: Sequence[Reuse], among: Iterable[Reuse]) -> Labelled:
+    return [*reuse_table.labelled(reuses, desk.settings.label_thresholds(), among)]
+
+
+def _known(reuse: Reuse) -> bool:
+    """Whether anybody is known to have presented it, so that what else they did can be found."""
+    return caller_of(reuse.presentation.event) is not None
+
+
+def _nonces(reuses: Iterable[Reuse]) -> set[str | None]:
+    return {one.presentation.event.nonce for one in reuses}
 
 
 def _reuses(desk: Desk, span: TimeRange, wanted: ReuseFilter) -> tuple[Reuse, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from contextlib import suppress
 from importlib.resources import as_file, files
 from typing import Any, Final
 
@@ -18,6 +19,7 @@ from approvaltrail.dashboard.access.provider import Provider
 from approvaltrail.dashboard.access.session import Sessions
 from approvaltrail.dashboard.access.settings import AccessSettings
 from approvaltrail.dashboard.access.sign_in import SignIn
+from approvaltrail.dashboard.assets import Assets
 from approvaltrail.store.answers import TenantScope
 
 _COLOURS: Final = [
@@ -64,7 +66,9 @@ def serve(
     check_address(address, access, allow_open=allow_open)
     with as_file(files("approvaltrail.dashboard") / "app.py") as script:
         app = build(str(script), access, scope or TenantScope.everything())
-        app.run(config=options(port, address, access))
+        # Uvicorn ends in order at Ctrl-C, and then raises it for whoever started it.
+        with suppress(KeyboardInterrupt):
+            app.run(config=options(port, address, access))
 
 
 def build(script: str, access: AccessSettings, scope: TenantScope) -> st.App:
@@ -85,12 +89,13 @@ def build(script: str, access: AccessSettings, scope: TenantScope) -> st.App:
         policy=content_policy(front_page(), text.behaviour_source()),
         https=access.cookies_secure,
     )
+    assets = Middleware(Assets, base_path=access.base_path)
     guard = Middleware(Guard, base_path=access.base_path, sign_in=sign_in)
     return st.App(
         script,
         secrets={SECRETS: {SESSION_KEY: key}},
         routes=sign_in.routes() if sign_in else [],
-        middleware=[headers, guard],
+        middleware=[headers, guard, assets],
     )
 
 

@@ -32,8 +32,10 @@ def outcome(event: RecordedEvent, *, reuse: bool = False) -> Markup:
     return sign(palette.sign_of(event.event_type), words.outcome(event, reuse=reuse))
 
 
-def label(found: Label) -> Markup:
-    """Show a label, its reasons on hover."""
+def label(found: Label | None) -> Markup:
+    """Show a label, its reasons on hover; None is one that is still being looked for."""
+    if found is None:
+        return element("span", "…", class_="at-label at-edge-unknown", title="being looked at")
     mark = palette.sign_of_label(found.kind)
     why = "; ".join((*found.reasons, *found.notes)) or "all that is known is as a retry leaves it"
     inside = sign(mark)
@@ -85,6 +87,10 @@ def gate(state: GateState, reason: str | None) -> Markup:
     if state is GateState.OPEN:
         return sign(Sign("open", "●", palette.Tone.ACCEPTED))
     return two_lines(sign(Sign("closed", "■", palette.Tone.REPLAYED)), reason)
+
+
+SHORT_NAME = (9, 7)
+"""How much of a caller's name has room in a column; the whole is on hover and in the copy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,13 +256,13 @@ def offset_in_url() -> int:
     return min(int(given[:9]), MAXIMUM_OFFSET) if given.isascii() and given.isdigit() else 0
 
 
-def who(event: RecordedEvent) -> Markup:
+def who(event: RecordedEvent, keep: tuple[int, int] = NAME) -> Markup:
     """Name the caller; an unauthenticated one by address, and says so."""
     if event.principal is not None:
-        return long_value(event.principal, keep=NAME)
+        return long_value(event.principal, keep=keep)
     name = words.caller(event)
     if name is None:
         return element("span", "unknown caller", class_="at-unknown")
     return joined(
-        long_value(name, keep=NAME), element("span", " (no principal)", class_="at-small")
+        long_value(name, keep=keep), element("span", " (no principal)", class_="at-small")
     )

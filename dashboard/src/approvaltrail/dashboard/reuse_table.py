@@ -18,12 +18,12 @@ _COLUMNS = (
     Column("Time (UTC)", "at-nowrap"),
     Column("Nonce", "at-nowrap"),
     Column("Label", "at-nowrap"),
-    Column("Outcome", "at-wide"),
-    Column("Tool · target"),
-    Column("Issued to"),
-    Column("First spent by"),
+    Column("Outcome", "at-outcome"),
+    Column("Tool · target", "at-aim"),
+    Column("Issued to", "at-who"),
+    Column("First spent by", "at-who"),
     Column("Gap", "at-nowrap at-figures"),
-    Column("Differs", "at-wide"),
+    Column("Differs", "at-differs"),
     Column("Trail", "at-nowrap"),
 )
 
@@ -39,13 +39,13 @@ def labelled(
     ]
 
 
-def build(rows: Iterable[tuple[Reuse, Label]], view: View) -> Markup:
+def build(rows: Iterable[tuple[Reuse, Label | None]], view: View) -> Markup:
     """Build the table, in the order given."""
     cells = ((None, _cells(*row, view)) for row in rows)
     return pieces.table("Reuses", _COLUMNS, cells, broad=True)
 
 
-def _cells(reuse: Reuse, label: Label, view: View) -> Sequence[Child]:
+def _cells(reuse: Reuse, label: Label | None, view: View) -> Sequence[Child]:
     event = reuse.presentation.event
     trail = view.href("trail", nonce=event.nonce)
     return (
@@ -86,7 +86,7 @@ def _issued(reuse: Reuse) -> Markup:
         return element("span", "not recorded", class_="at-unknown")
     event = reuse.issuance.event
     before = reuse.presentation.event.occurred_at - event.occurred_at
-    return pieces.two_lines(pieces.who(event), f"{formats.gap(before)} before")
+    return pieces.two_lines(pieces.who(event, pieces.SHORT_NAME), f"{formats.gap(before)} before")
 
 
 def _spent(reuse: Reuse) -> Markup:
@@ -96,4 +96,4 @@ def _spent(reuse: Reuse) -> Markup:
         when = None if spent_at is None else formats.clock(spent_at)
         return pieces.two_lines(element("span", known, class_="at-unknown"), when)
     event = reuse.acceptance.event
-    return pieces.two_lines(pieces.who(event), formats.clock(event.occurred_at))
+    return pieces.two_lines(pieces.who(event, pieces.SHORT_NAME), formats.clock(event.occurred_at))

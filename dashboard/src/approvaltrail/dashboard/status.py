@@ -5,7 +5,7 @@ It must never claim more than is known: complete up to an instant, for the produ
 
 from __future__ import annotations
 
-from approvaltrail.dashboard import formats, pieces, text
+from approvaltrail.dashboard import formats, pieces, text, zone
 from approvaltrail.dashboard.desk import Desk
 from approvaltrail.dashboard.markup import Markup, element, joined
 from approvaltrail.dashboard.view import View
@@ -14,13 +14,23 @@ from approvaltrail.store.errors import StoreError
 
 
 def show(desk: Desk) -> None:
-    """Draw the status line, also when the store cannot be asked."""
+    """Draw the status line, also when the store cannot be asked, and what it stands for."""
     try:
         found = desk.completeness()
     except StoreError:
         text.show(unreachable())
     else:
-        text.show(line(found, desk.view))
+        text.show(line(found, desk.view) + extent(desk.view))
+
+
+def extent(view: View) -> Markup:
+    """Say which span of time is shown and when it was looked at, in UTC and where the viewer is."""
+    start, end = view.time_range.start, view.time_range.end
+    span = (pieces.at(start, formats.second(start)), " → ", pieces.at(end, formats.second(end)))
+    looked = pieces.at(view.now, formats.clock(view.now)[:8])
+    here = zone.clock(view.now)
+    beside = f" · {here} where you are" if here else ""
+    return element("p", *span, " UTC · looked at ", looked, " UTC", beside, class_="at-extent")
 
 
 def line(found: Completeness, view: View) -> Markup:

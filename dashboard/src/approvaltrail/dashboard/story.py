@@ -84,7 +84,7 @@ class Step:
     label: Label | None = None
 
 
-def timeline(trail: Trail, labels: Sequence[tuple[Reuse, Label]]) -> Markup:
+def timeline(trail: Trail, labels: Sequence[tuple[Reuse, Label | None]]) -> Markup:
     """Build the rows, oldest first, with the gaps between and what is missing in its place."""
     steps = sorted(_steps(trail, labels), key=lambda step: (step.at, step.stored.event.event_id))
     rows: list[Child] = list(_missing(trail, "issuance"))
@@ -101,7 +101,7 @@ def timeline(trail: Trail, labels: Sequence[tuple[Reuse, Label]]) -> Markup:
     return element("ol", *rows, class_="at-timeline")
 
 
-def _steps(trail: Trail, labels: Sequence[tuple[Reuse, Label]]) -> Iterable[Step]:
+def _steps(trail: Trail, labels: Sequence[tuple[Reuse, Label | None]]) -> Iterable[Step]:
     said = {reuse.presentation.event.event_id: label for reuse, label in labels}
     plain = [trail.issuance, trail.acceptance, *trail.completions, *trail.early_refusals]
     for stored in plain:

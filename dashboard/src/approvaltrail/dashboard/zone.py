@@ -25,8 +25,19 @@ def viewers() -> ZoneInfo | None:
 
 def both(moment: datetime) -> str:
     """Spell an instant in UTC, and on a second line in the viewer's zone."""
-    utc, zone = f"{formats.instant(moment)} UTC", viewers()
-    if zone is None or zone.key in {"UTC", "Etc/UTC"}:
+    utc, zone = f"{formats.instant(moment)} UTC", _elsewhere()
+    if zone is None:
         return utc
     local = moment.astimezone(zone)
     return f"{utc}\n{local:%Y-%m-%d %H:%M:%S} {local:%Z} ({zone.key})"
+
+
+def clock(moment: datetime) -> str | None:
+    """Spell the time of day in the viewer's zone, or None where that is UTC or not known."""
+    zone = _elsewhere()
+    return None if zone is None else f"{moment.astimezone(zone):%H:%M:%S %Z}"
+
+
+def _elsewhere() -> ZoneInfo | None:
+    zone = viewers()
+    return None if zone is None or zone.key in {"UTC", "Etc/UTC"} else zone

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import BinaryIO, Final, Literal
 
 from approvaltrail.dashboard.export.encodings import Encoding, encoded
+from approvaltrail.dashboard.export.labelled import LabelledReuses
 from approvaltrail.dashboard.export.manifest import (
     MANIFEST,
     Data,
@@ -81,11 +82,13 @@ def export_events(
     queries: Queries,
     time_range: TimeRange,
     scope: TenantScope,
-    wanted: EventFilter | ReuseFilter | None,
+    wanted: EventFilter | ReuseFilter | LabelledReuses | None,
     target: Target,
     terms: Terms,
 ) -> Manifest:
     """Export the events of a range that a filter lets through; of a filter of reuses, the reuses.
+
+    With a label too: every reuse of the range is labelled, as the pages label it.
 
     Raises as `export_trail` does.
     """
@@ -97,7 +100,7 @@ def export_events(
         maximum_rows=terms.maximum_rows,
     )
     kind: Literal["events", "reuses"] = (
-        "reuses" if isinstance(source.wanted, ReuseFilter) else "events"
+        "events" if isinstance(source.wanted, EventFilter) else "reuses"
     )
     query = Query(kind=kind, filter=filter_of(source.wanted), tenant=scope.tenant)
     return _export(source, query, target, terms, withheld=0)

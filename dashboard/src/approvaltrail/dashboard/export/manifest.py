@@ -10,6 +10,7 @@ from typing import Annotated, Final, Literal
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from approvaltrail.dashboard.export.encodings import Encoding
+from approvaltrail.dashboard.export.labelled import LabelledReuses
 from approvaltrail.dashboard.export.rows import COLUMNS, instant
 from approvaltrail.schemas.token_shape import without_tokens
 from approvaltrail.store.answers import Completeness, CompletenessState, EventFilter, ReuseFilter
@@ -111,8 +112,10 @@ def statement_of(found: Completeness) -> Statement:
     )
 
 
-def filter_of(wanted: EventFilter | ReuseFilter) -> dict[str, str]:
-    """Return the fields of a filter that do not let everything through."""
+def filter_of(wanted: EventFilter | ReuseFilter | LabelledReuses) -> dict[str, str]:
+    """Return the fields of a filter that do not let everything through; a label with its limits."""
+    if isinstance(wanted, LabelledReuses):
+        return filter_of(wanted.wanted) | wanted.said()
     named = {one.name: getattr(wanted, one.name) for one in fields(wanted)}
     return {
         name: without_tokens(str(value))

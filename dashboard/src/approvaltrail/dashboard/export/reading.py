@@ -8,8 +8,10 @@ from datetime import timedelta
 from typing import Final
 
 from approvaltrail.dashboard.errors import StoreMovedError, TooManyRowsError
+from approvaltrail.dashboard.export.labelled import LabelledReuses, labelled
 from approvaltrail.store.answers import (
     EventFilter,
+    Reuse,
     ReuseFilter,
     StoredEvent,
     TenantScope,
@@ -32,7 +34,7 @@ class Source:
     queries: Queries
     time_range: TimeRange
     scope: TenantScope
-    wanted: EventFilter | ReuseFilter
+    wanted: EventFilter | ReuseFilter | LabelledReuses
     """A filter of events, or one of reuses: then their presentations are read."""
     maximum_rows: int = DEFAULT_ROWS
 
@@ -48,6 +50,8 @@ class Source:
         match self.wanted:
             case ReuseFilter() as reuses:
                 pages = self._reuse_pages(reuses)
+            case LabelledReuses() as labelled_reuses:
+                pages = self._labelled_pages(labelled_reuses)
             case EventFilter() as events:
                 pages = self._event_pages(events)
         for page, total in pages:
@@ -86,13 +90,31 @@ class Source:
                 seen = {one.event.event_id for one in fresh if one.event.occurred_at == last}
 
     def _reuse_pages(self, wanted: ReuseFilter) -> Iterator[Page]:
+        for reuses, total in self._reuses(self.time_range, wanted):
+            yield [one.presentation for one in reuses], total
+
+    def _labelled_pages(self, wanted: LabelledReuses) -> Iterator[Page]:
+        """Walk all that their callers reused, also just outside of the range, and label it."""
+        start, end = self.time_range.start, self.time_range.end
+        window = wanted.limits.caller_window
+        walked = self._reuses(TimeRange(start - window, end + window), wanted.around())
+        for one, label in labelled(self._checked(walked), wanted.limits):
+            if start <= one.presentation.event.occurred_at < end and wanted.takes(one, label):
+                yield [one.presentation], 0
+
+    def _checked(self, pages: Iterator[tuple[list[Reuse], int]]) -> Iterator[Reuse]:
+        """Give the reuses of pages; more than the cap are not looked through either."""
+        for reuses, total in pages:
+            self._check(total)
+            yield from reuses
+
+    def _reuses(self, span: TimeRange, wanted: ReuseFilter) -> Iterator[tuple[list[Reuse], int]]:
         """Walk the list of reuses; one that moves down meanwhile is left out the second time."""
         seen: set[str] = set()
         for offset in range(0, self.maximum_rows + MAXIMUM_PAGE, MAXIMUM_PAGE):
-            page = self.queries.reuses(self.time_range, self.scope, wanted, MAXIMUM_PAGE, offset)
-            presented = [one.presentation for one in page.reuses]
-            fresh = [one for one in presented if one.event.event_id not in seen]
-            seen |= {one.event.event_id for one in fresh}
+            page = self.queries.reuses(span, self.scope, wanted, MAXIMUM_PAGE, offset)
+            fresh = [one for one in page.reuses if _id(one) not in seen]
+            seen |= {_id(one) for one in fresh}
             yield fresh, page.total
             if offset + MAXIMUM_PAGE >= page.total:
                 return
@@ -103,3 +125,7 @@ class Source:
                 f"there are {rows:,} events, and an export holds at most {self.maximum_rows:,} "
                 f"({ROWS_SETTING}); narrow the range or the filter"
             )
+
+
+def _id(reuse: Reuse) -> str:
+    return reuse.presentation.event.event_id

@@ -12,13 +12,14 @@ import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Final
 
 from pydantic import TypeAdapter, ValidationError
 
 from approvaltrail.dashboard.errors import ExportError
 from approvaltrail.dashboard.export.encodings import decoded
-from approvaltrail.dashboard.export.manifest import MANIFEST, Manifest
+from approvaltrail.dashboard.export.labelled import LabelledReuses
+from approvaltrail.dashboard.export.manifest import MANIFEST, Manifest, Query
 from approvaltrail.dashboard.export.reading import Source
 from approvaltrail.dashboard.export.rows import HASH, digest, instant, row_of
 from approvaltrail.store.answers import EventFilter, ReuseFilter, TenantScope, TimeRange
@@ -190,14 +191,24 @@ class _Hashed(Iterator[bytes]):
 
 def _source_of(queries: Queries, manifest: Manifest) -> Source:
     asked = manifest.query
-    scope = TenantScope(asked.tenant)
-    named = {"nonce": asked.nonce} if asked.kind == "trail" else asked.filter
-    kind: Any = ReuseFilter if asked.kind == "reuses" else EventFilter
-    wanted = TypeAdapter(kind).validate_python(named)
+    try:
+        wanted = _wanted(asked)
+    except ValueError:  # pydantic's ValidationError is one
+        raise _NotVerifiedError("the manifest's filter cannot be read") from None
     return Source(
         queries=queries,
         time_range=TimeRange(manifest.start, manifest.end),
-        scope=scope,
+        scope=TenantScope(asked.tenant),
         wanted=wanted,
         maximum_rows=10 * max(manifest.data.rows, 1_000),
     )
+
+
+def _wanted(asked: Query) -> EventFilter | ReuseFilter | LabelledReuses:
+    if asked.kind == "trail":
+        return EventFilter(nonce=asked.nonce)
+    if asked.kind == "events":
+        return TypeAdapter(EventFilter).validate_python(asked.filter)
+    if "label" in asked.filter:
+        return LabelledReuses.of(asked.filter)
+    return TypeAdapter(ReuseFilter).validate_python(asked.filter)

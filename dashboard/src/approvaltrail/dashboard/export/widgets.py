@@ -16,11 +16,13 @@ from approvaltrail.dashboard.access.identity import sentence
 from approvaltrail.dashboard.desk import Desk
 from approvaltrail.dashboard.errors import ExportError
 from approvaltrail.dashboard.export.encodings import Encoding
+from approvaltrail.dashboard.export.labelled import LabelledReuses
 from approvaltrail.dashboard.export.making import Terms, export_events, export_trail, file_name
 from approvaltrail.dashboard.export.manifest import Exporter, Manifest
 from approvaltrail.dashboard.export.settings import ExportSettings
 from approvaltrail.dashboard.exporting import Exportable, OfEvents, OfNonce, OfReuses
 from approvaltrail.dashboard.markup import Markup, element
+from approvaltrail.store.answers import EventFilter, ReuseFilter
 from approvaltrail.store.errors import StoreError
 
 _PREPARED: Final = "at-export"
@@ -87,10 +89,17 @@ def _made(desk: Desk, what: Exportable, terms: Terms) -> tuple[Manifest, bytes]:
         case OfNonce(nonce=nonce):
             whole = desk.everything
             manifest = export_trail(whole.queries, nonce, whole.scope, file, terms)
-        case OfEvents(wanted=wanted) | OfReuses(wanted=wanted):
-            some, span = desk.answers, desk.view.time_range
+        case OfEvents() | OfReuses():
+            some, span, wanted = desk.answers, desk.view.time_range, _wanted(desk, what)
             manifest = export_events(some.queries, span, some.scope, wanted, file, terms)
     return manifest, file.getvalue()
+
+
+def _wanted(desk: Desk, what: OfEvents | OfReuses) -> EventFilter | ReuseFilter | LabelledReuses:
+    if isinstance(what, OfEvents) or what.label is None:
+        return what.wanted
+    limits = desk.settings.label_thresholds()
+    return LabelledReuses(wanted=what.wanted, label=what.label, limits=limits)
 
 
 def _asked(desk: Desk, what: Exportable, encoding: Encoding) -> str:

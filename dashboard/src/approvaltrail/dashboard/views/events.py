@@ -37,17 +37,20 @@ def show(desk: Desk) -> None:
     wanted = _filters(desk)
     kept = _kept(wanted)
     offset = pieces.offset_in_url()
-    page = desk.answers.events(desk.view.time_range, wanted, pieces.PAGE_ROWS, offset)
+    span = desk.view.time_range
+    desk.answers.soon(desk.answers.histogram, span, wanted)
+    page = desk.answers.events(span, wanted, pieces.PAGE_ROWS, offset)
+    desk.begin_status()
     total = formats.counted(page.total, "event")
-    text.show(element("p", element("strong", total), ".", class_="at-lead"))
+    said = element("p", element("strong", total), ".", class_="at-lead")
+    exporting.lead(desk, said, exporting.OfEvents(wanted=wanted))
     filters.chips(desk, "events", _NAMES, kept)
-    exporting.offer(desk, exporting.OfEvents(wanted=wanted))
     if not page.events:
         filtered = any(kept.values()) or desk.view.tenant is not None
         clear = desk.view.href("events", tenant="")
         pieces.nothing_here(desk, "events", filtered=filtered, clear=clear)
         return
-    found = desk.answers.histogram(desk.view.time_range, wanted)
+    found = desk.answers.histogram(span, wanted)
     text.show(_over_time(desk, found, kept))
     text.show(event_table.build("Events", page.events, desk.view))
     pieces.pager(desk, "events", page.total, len(page.events), offset, **kept)

@@ -38,6 +38,9 @@ _ALARMING: Final = (Fate.SPENT_UNRECORDED, Fate.EXPIRY_UNKNOWN)
 
 def show(desk: Desk) -> None:
     """Draw the page."""
+    desk.begin_status()
+    desk.answers.soon(desk.answers.ledger_claims, desk.view.time_range)
+    desk.answers.soon(desk.answers.ledger_outages, desk.view.time_range)
     balance = desk.answers.ledger_balance(desk.view.time_range, desk.view.now)
     text.show(_balance(desk, balance))
     _nonces(desk, balance)
@@ -135,13 +138,15 @@ def _claims(desk: Desk, balance: LedgerBalance) -> Markup:
         ago = formats.ago(found.last_claim_at, desk.view.now)
         last = joined("the last ", ago, ", at ", pieces.at(found.last_claim_at))
     spent = formats.counted(found.claims, "nonce")
-    lines = [
-        joined(element("a", spent, href=accepted), " spent in the ledger in this range; ", last),
-    ]
+    lines = [joined(f"{spent} spent in the ledger in this range; ", last)]
     if found.unledgered_acceptances:
         times = formats.counted(found.unledgered_acceptances, "acceptance")
         about = " by tools that spend no nonce: its token can be accepted again while valid"
-        lines.append(joined(element("a", times, href=accepted), about))
+        lines.append(joined(times, about))
+    total = found.claims + found.unledgered_acceptances
+    if total:
+        link = element("a", formats.counted(total, "acceptance"), href=accepted)
+        lines.append(joined(link, " in all"))
     if balance.accepted_unissued:
         nonces = formats.counted(balance.accepted_unissued, "nonce")
         href = desk.view.href("ledger", fate=Fate.ACCEPTED_UNISSUED.value)

@@ -47,6 +47,7 @@ def show(desk: Desk) -> None:
     """Draw the page."""
     above = st.container()
     found = desk.answers.overview(desk.view.time_range)
+    _look_ahead(desk)
     drawn = layers.by_outcome(found.series)
     text.show(_cards(found, drawn, desk.view))
     _chart(desk, found, drawn)
@@ -56,8 +57,22 @@ def show(desk: Desk) -> None:
     text.show(_lists(desk, found))
 
 
+def _look_ahead(desk: Desk) -> None:
+    """Begin to ask what is drawn after the counts, in that order."""
+    answers, span = desk.answers, desk.view.time_range
+    desk.begin_status()
+    answers.soon(answers.reuses, _recently(desk), ReuseFilter(), _LOOKED_AT)
+    answers.soon(_refusals, desk, _recently(desk))
+    answers.soon(answers.ledger_claims, span)
+    answers.soon(answers.reuses, span, ReuseFilter(), _LOOKED_AT)
+
+
+def _recently(desk: Desk) -> TimeRange:
+    return desk.view.within(timedelta(minutes=desk.settings.recent_minutes))
+
+
 def _states(desk: Desk) -> None:
-    span = desk.view.within(timedelta(minutes=desk.settings.recent_minutes))
+    span = _recently(desk)
     recent = Recent(
         completeness=desk.completeness(),
         reuses=desk.answers.reuses(span, ReuseFilter(), _LOOKED_AT),
@@ -190,7 +205,7 @@ def _lists(desk: Desk, found: Overview) -> Markup:
 def _reuses_by_label(desk: Desk) -> Markup:
     page = desk.answers.reuses(desk.view.time_range, ReuseFilter(), _LOOKED_AT)
     labels = labelling.labelled_page(desk, page.reuses, newest=desk.view.ends_with_now)
-    counts = Counter(label.kind for _, label in labels)
+    counts = Counter(label.kind for _, label in labels if label is not None)
     bars = [_label_bar(kind, counts[kind], desk.view) for kind in LabelKind if counts[kind]]
     listed = pieces.bars("Reuses by label", bars, "No reuse in this range.")
     return joined(listed, _of_the_latest(page)) if page.total > len(page.reuses) else listed

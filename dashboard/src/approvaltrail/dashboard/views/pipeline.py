@@ -52,6 +52,9 @@ _COLUMNS = (
 
 def show(desk: Desk) -> None:
     """Draw the page."""
+    everything = desk.everything
+    everything.soon(everything.arrivals, desk.view.now)
+    everything.soon(everything.dead_letters, _DEAD_SHOWN)
     found = desk.completeness()
     text.show(_reasons(found))
     text.show(_sink(desk))
@@ -88,9 +91,10 @@ def _sink(desk: Desk) -> Markup:
         return joined(title, pieces.note("Nothing is stored yet."))
     ago = formats.ago(found.last_stored_at, desk.view.now)
     window = formats.gap(found.window)
+    rate = f"{found.stored / found.window.total_seconds():.3g} a second"
     facts: list[tuple[str, Child, Child]] = [
         ("Last stored", pieces.at(found.last_stored_at, ago), formats.clock(found.last_stored_at)),
-        ("Stored lately", formats.counted(found.stored, "event"), f"in the last {window}"),
+        ("Stored lately", formats.counted(found.stored, "event"), f"in the last {window}, {rate}"),
     ]
     if found.median_delay is not None and found.p99_delay is not None:
         median, p99 = formats.gap(found.median_delay), formats.gap(found.p99_delay)

@@ -41,10 +41,11 @@ def show(desk: Desk) -> None:
     kept = _kept(wanted)
     span, offset = desk.view.time_range, pieces.offset_in_url()
     found = desk.answers.histogram(span, wanted)
+    desk.answers.soon(desk.answers.events, span, wanted, pieces.PAGE_ROWS, offset)
+    desk.begin_status()
     total = sum(row.events for row in found.series)
-    text.show(_summary(desk, total))
+    exporting.lead(desk, _summary(desk, total), exporting.OfEvents(wanted=wanted))
     filters.chips(desk, "refusals", {"reason": "cause"}, kept)
-    exporting.offer(desk, exporting.OfEvents(wanted=wanted))
     if not total:
         filtered = any(kept.values()) or desk.view.tenant is not None
         clear = desk.view.href("refusals", tenant="")

@@ -22,12 +22,12 @@ from approvaltrail.dashboard import (
     text,
 )
 from approvaltrail.dashboard.desk import Desk
+from approvaltrail.dashboard.labelling import Labelled
 from approvaltrail.dashboard.markup import Markup, element, joined
 from approvaltrail.schemas import bounds
-from approvaltrail.store.answers import Reuse, ReuseFilter, ReusePage
-from approvaltrail.store.labels import Label, LabelKind
+from approvaltrail.store.answers import ReuseFilter, ReusePage
+from approvaltrail.store.labels import LabelKind
 
-Labelled = list[tuple[Reuse, Label]]
 _LABELLED: Final = 500
 """Reuses that are labelled one by one when a label is looked for."""
 
@@ -66,17 +66,25 @@ def show(desk: Desk) -> None:
     wanted = _filters()
     offset = pieces.offset_in_url()
     found = _find(desk, wanted, offset)
-    text.show(_summary(desk, found, wanted.label))
+    what = exporting.OfReuses(wanted=wanted.of_store, label=wanted.label)
+    exporting.lead(desk, _summary(desk, found, wanted.label), what)
     filters.chips(desk, "replays", {"strict": "strict replays only"}, wanted.kept)
-    exporting.offer(desk, exporting.OfReuses(wanted=wanted.of_store))
     if not found.rows:
         filtered = any(wanted.kept.values()) or desk.view.tenant is not None
         clear = desk.view.href("replays", tenant="")
         pieces.nothing_here(desk, "reuses", filtered=filtered, clear=clear)
         return
-    text.show(reuse_table.build(found.rows, desk.view))
+    place = st.empty()
+    with place:
+        text.show(reuse_table.build(found.rows, desk.view))
+    desk.begin_status()
     pieces.pager(desk, "replays", found.total, len(found.rows), offset, **wanted.kept)
     text.show(_legend(desk))
+    if wanted.label is None:  # then labels are those of the rows alone, so far
+        rows = _labelled(desk, wanted, found.page, offset)
+        if rows != found.rows:
+            with place:
+                text.show(reuse_table.build(rows, desk.view))
 
 
 def _filters() -> Wanted:
@@ -93,10 +101,12 @@ def _find(desk: Desk, wanted: Wanted, offset: int) -> Found:
     span, size = desk.view.time_range, pieces.PAGE_ROWS
     if wanted.label is None:
         page = desk.answers.reuses(span, wanted.of_store, size, offset)
-        return Found(page=page, rows=_labelled(desk, wanted, page, offset), total=page.total)
+        desk.everything.soon(_labelled, desk, wanted, page, offset)
+        rows = labelling.by_themselves(desk, page.reuses)
+        return Found(page=page, rows=rows, total=page.total)
     page = desk.answers.reuses(span, wanted.of_store, _LABELLED)
     all_rows = _labelled(desk, wanted, page, 0)
-    rows = [row for row in all_rows if row[1].kind is wanted.label]
+    rows = [row for row in all_rows if row[1] is not None and row[1].kind is wanted.label]
     return Found(
         page=page,
         rows=rows[offset : offset + size],

@@ -27,13 +27,12 @@ from approvaltrail.schemas import bounds
 from approvaltrail.schemas.events import NonceTrust
 from approvaltrail.store.answers import (
     EventFilter,
-    Reuse,
     ReuseFilter,
     StoredEvent,
     TimeRange,
     Trail,
 )
-from approvaltrail.store.labels import Label, worst
+from approvaltrail.store.labels import worst
 
 _OTHERS: Final = 200
 """Reuses of the same caller, or in the range, that are looked at."""
@@ -64,15 +63,45 @@ def show(desk: Desk) -> None:
 
 def _verified(desk: Desk, trail: Trail) -> None:
     text.show(story.summary(trail))
-    labels = labelling.labelled(desk, trail.reuses)
-    text.show(_verdictless(labels, desk))
+    said = st.empty()
     text.show(axis.build(trail))
-    text.show(pieces.section("Timeline (UTC)", story.timeline(trail, labels)))
+    told = st.empty()
+    # What is known of the nonce alone comes first; a label also weighs the caller's other nonces.
+    first = labelling.by_themselves(desk, trail.reuses)
+    _look_ahead(desk, trail)
+    _labelled(desk, trail, first, said, told)
     text.show(_beside(trail))
     _comparison(trail)
+    labels = labelling.labelled(desk, trail.reuses)
+    if labels != first:
+        _labelled(desk, trail, labels, said, told)
     _around_it(desk, trail)
     _neighbours(desk, trail)
     _raw(trail)
+
+
+def _look_ahead(desk: Desk, trail: Trail) -> None:
+    """Begin to ask what is drawn after the timeline, in that order."""
+    everything, subject = desk.everything, _subject(trail)
+    everything.soon(labelling.labelled, desk, trail.reuses)
+    desk.begin_status()
+    if subject is not None:
+        everything.soon(everything.neighbours, subject)
+    everything.soon(_around, desk, trail.nonce)
+
+
+def _labelled(
+    desk: Desk,
+    trail: Trail,
+    labels: labelling.Labelled,
+    said: DeltaGenerator,
+    told: DeltaGenerator,
+) -> None:
+    """Draw, or draw anew, what depends on the labels."""
+    with said:
+        text.show(_verdictless(labels, desk))
+    with told:
+        text.show(pieces.section("Timeline (UTC)", story.timeline(trail, labels)))
 
 
 def _actions(desk: Desk, nonce: str) -> DeltaGenerator:
@@ -131,15 +160,17 @@ def _unverified(desk: Desk, trail: Trail) -> None:
     )
 
 
-def _verdictless(labels: list[tuple[Reuse, Label]], desk: Desk) -> Markup:
-    found = worst(label for _, label in labels)
+def _verdictless(labels: labelling.Labelled, desk: Desk) -> Markup:
+    found = worst(label for _, label in labels if label is not None)
     if found is None:
-        return joined()
+        waits = "Looking at what else the caller did around it …"
+        return element("div", waits, class_="at-box at-edge-unknown") if labels else joined()
     mark = palette.sign_of_label(found.kind)
-    same = [label for _, label in labels if label.kind is found.kind]
+    known = [label for _, label in labels if label is not None]
+    same = [label for label in known if label.kind is found.kind]
     reasons = dict.fromkeys(reason for label in same for reason in label.reasons)
     unmet = dict.fromkeys(need for label in same for need in label.unmet)
-    notes = dict.fromkeys(one for _, label in labels for one in label.notes)
+    notes = dict.fromkeys(one for label in known for one in label.notes)
     limits = desk.settings.label_thresholds()
     inside = [
         element(
