@@ -2,10 +2,16 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+CHAOS_SECONDS ?= 600
+CHAOS_SEED := $(or $(CHAOS_SEED),$(shell date +%s))
+WORKERS ?= 3
 MEMBERS := schemas gate producer store consumers dashboard server local
 STAMP := $(VENV)/.ready
 
-.PHONY: help setup demo up test lint types unit lock wheels clean
+# Where the surroundings forbid it, each of many processes would compile every module anew.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: help setup demo up test lint types unit chaos bench screenshots lock wheels clean
 
 help: ## show these commands
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 22
@@ -28,7 +34,8 @@ demo: setup ## start everything with demo traffic, and print the dashboard's add
 up: setup ## start everything on this machine, without demo traffic
 	@exec $(BIN)/approvaltrail up
 
-test: lint types unit ## lint, types and the whole suite on the real parts
+test: lint ## lint, then types and the whole suite on the real parts, side by side
+	@$(MAKE) --no-print-directory --jobs 2 types unit
 
 lint: setup ## style, imports between components, and the compose file
 	$(BIN)/ruff check .
@@ -39,8 +46,20 @@ lint: setup ## style, imports between components, and the compose file
 types: setup ## mypy --strict over every component
 	$(BIN)/mypy
 
-unit: setup ## the tests, on real Apache Kafka and ClickHouse's real engine
-	$(BIN)/pytest -q -n 2 --dist loadfile
+unit: setup ## the tests, on real Apache Kafka and ClickHouse's real engine, by WORKERS processes (3)
+	$(BIN)/pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+
+chaos: export APPROVALTRAIL_CHAOS_SECONDS := $(CHAOS_SECONDS)
+chaos: export APPROVALTRAIL_CHAOS_SEED := $(CHAOS_SEED)
+chaos: setup ## kills, stalls and rebalances for CHAOS_SECONDS (600), from CHAOS_SEED (a new one)
+	@echo "seed $$APPROVALTRAIL_CHAOS_SEED: CHAOS_SEED=$$APPROVALTRAIL_CHAOS_SEED repeats it"
+	$(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder tests/chaos
+
+bench: setup ## every benchmark, one table, about an hour; BENCH=--quick to see that they run
+	$(BIN)/python -m benchmarks $(BENCH)
+
+screenshots: setup ## take the README's pictures of the dashboard from a demo of its own
+	$(BIN)/python -m tests.support.screenshots
 
 lock: ## write requirements.lock anew from the pyproject files
 	$(BIN)/uv lock --quiet

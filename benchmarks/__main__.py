@@ -19,12 +19,12 @@ from benchmarks.harness import Figure, show
 
 BENCHMARKS: Final[dict[str, tuple[str, ...]]] = {
     "record": ("--seconds", "1"),
-    "gate": (),
+    "gate": ("--count", "100"),
     "sink": ("--events", "100000", "--rounds", "1", "--share-events", "0"),
     "end_to_end": ("--seconds", "5", "--backlog", "20000"),
     "queries": ("--events", "200000", "--times", "5"),
     "restart": ("--rounds", "1"),
-    "pages": (),
+    "pages": ("--events", "200000", "--rounds", "1"),
 }
 """Each benchmark, in the order in which an event travels, with what makes it quick."""
 

@@ -16,6 +16,8 @@ from tests.support.processes import wait_until
 if TYPE_CHECKING:
     from tests.chaos.world import GroupSink, World
 
+SECONDS = float(os.environ.get("APPROVALTRAIL_CHAOS_SECONDS", "0"))
+"""How long stalls and kills go on; there is one round at least."""
 SEED = int(os.environ.get("APPROVALTRAIL_CHAOS_SEED", "7"))
 
 
@@ -24,7 +26,7 @@ def partitions(*sinks: GroupSink) -> list[int]:
     return [sink.partitions for sink in sinks]
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(SECONDS + 240)
 def test_two_then_three_sinks_with_a_stalled_one_that_wakes_up_store_each_event_once(
     world: World,
 ) -> None:
@@ -38,20 +40,27 @@ def test_two_then_three_sinks_with_a_stalled_one_that_wakes_up_store_each_event_
             seen = len(stored_ids(store))
             wait_until(lambda: len(stored_ids(store)) > seen + 100, what, 60)
 
+        def stall_and_kill() -> None:
+            nonlocal second
+            time.sleep(chance.uniform(0, 0.2))
+            os.kill(third.pid, signal.SIGSTOP)
+            wait_until(lambda: sum(partitions(first, second)) == 9, "two have all again", 60)
+            goes_on("two sinks store what the third one held")
+            os.kill(third.pid, signal.SIGCONT)
+            wait_until(lambda: min(partitions(first, second, third)) > 0, "it is back", 60)
+            second.kill()
+            second = world.start_sink("second", static=True)
+            goes_on("they store after one was killed")
+
         wait_until(lambda: min(partitions(first, second)) > 0, "two share the partitions", 60)
         goes_on("two sinks store")
         third = world.start_sink("third")
         wait_until(lambda: min(partitions(first, second, third)) > 0, "three share them", 60)
         goes_on("three sinks store")
-        time.sleep(chance.uniform(0, 0.2))
-        os.kill(third.pid, signal.SIGSTOP)
-        wait_until(lambda: sum(partitions(first, second)) == 9, "two have all again", 60)
-        goes_on("two sinks store what the third one held")
-        os.kill(third.pid, signal.SIGCONT)
-        wait_until(lambda: min(partitions(first, second, third)) > 0, "the third is back", 60)
-        second.kill()
-        second = world.start_sink("second", static=True)
-        goes_on("they store after one was killed")
+        deadline = time.monotonic() + SECONDS
+        stall_and_kill()
+        while time.monotonic() < deadline:
+            stall_and_kill()
         wait_until(lambda: sum(partitions(first, second, third)) == 9, "all have a reader", 60)
         world.stop_recorder()
         world.drain()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import fastavro
 from tests.consumers.conftest import settings, store, topic
 from tests.consumers.parts import Journal, Topic, assert_counted_once, running, stored_ids, until
+from tests.consumers.process import SinkProcess
 
 from approvaltrail.consumers.redrive import RedriveFilter, redrive
 from approvaltrail.schemas.contract import Contract, contract_of, event_contract, event_contracts
@@ -22,12 +23,16 @@ from approvaltrail.store.answers import TenantScope, TimeRange
 from approvaltrail.store.queries import Queries
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from approvaltrail.consumers.settings import SinkSettings
     from approvaltrail.store.connection import Store
 
 __all__ = ["settings", "store", "topic"]
 NEW_REASON = "withdrawn"
 EACH = 30
+ALL_PARTITIONS = 9
+"""Of events, heartbeats and seals on one machine."""
 
 
 def next_version() -> Contract:
@@ -111,4 +116,36 @@ async def test_a_sink_that_does_not_know_a_version_yet_sets_it_aside_and_goes_on
         async with running(settings()):
             assert (await redrive(settings(), store, RedriveFilter())).sent == EACH
             await until(lambda: len(stored_ids(store)) == 2 * EACH, "all is stored")
+    assert_counted_once(store, journal)
+
+
+async def test_sinks_of_two_versions_in_one_group_lose_nothing_of_either(
+    topic: Topic, store: Store, settings: Callable[..., SinkSettings], tmp_path: Path
+) -> None:
+    """Midway through an upgrade, the older sink sets aside what only the newer one knows."""
+    journal, version, chosen = Journal(), next_version(), settings()
+    everything = TenantScope.everything()
+
+    def known() -> int:
+        return len(stored_ids(store)) + len(Queries(store).dead_letters(everything))
+
+    older = SinkProcess(chosen, tmp_path / "older.log")
+    try:
+        await until(lambda: older.ready, "the older one works")
+        with released(version):
+            async with running(chosen) as newer:
+                await until(
+                    lambda: 0 < int(newer.condition().details["partitions"]) < ALL_PARTITIONS,
+                    "both have partitions",
+                )
+                await topic.send(journal, mixed(journal, version))
+                await until(lambda: known() == 2 * EACH, "each is stored or set aside")
+                assert older.stop() == 0
+                letters = Queries(store).dead_letters(everything)
+                assert 0 < len(letters) < EACH, "each sink had some of the newer version"
+                assert {letter.cause for letter in letters} == {DeadLetterCause.UNKNOWN_SCHEMA}
+                assert (await redrive(chosen, store, RedriveFilter())).sent == len(letters)
+                await until(lambda: len(stored_ids(store)) == 2 * EACH, "all is stored")
+    finally:
+        older.stop()
     assert_counted_once(store, journal)
