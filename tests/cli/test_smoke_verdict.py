@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-import random
 from collections import Counter
 
 from tests.support.story import UTC_NOW, Story
 
-from approvaltrail.gate import Gate, GateSettings, MemoryLedger
 from approvaltrail.gate.testing import EventLog
-from approvaltrail.local.demo.platform import Platform
-from approvaltrail.local.demo.tools import ToolServer
 from approvaltrail.local.smoke import checks
 from approvaltrail.local.smoke.canaries import Hunt
 from approvaltrail.local.smoke.evidence import Stored
-from approvaltrail.local.smoke.server import LaterClock
-from approvaltrail.local.smoke.tally import TalliedServer, Tally
-from approvaltrail.local.smoke.traffic import Actor, run_traffic
-from approvaltrail.schemas.events import EventType
+from approvaltrail.local.smoke.server import serving
+from approvaltrail.local.smoke.tally import Tally
+from approvaltrail.local.smoke.traffic import run_traffic
+from approvaltrail.schemas.events import EventType, Reason
 from approvaltrail.store.answers import Completeness, CompletenessState, Reuse
 
 A, B, POISON = ("p1", 1), ("p1", 2), ("p2", 1)
@@ -135,24 +131,23 @@ def _stored(event):
     )
 
 
-async def test_the_tally_of_answers_is_what_the_recorder_was_given() -> None:
-    """Counting the gate's answers comes to the same as counting what it recorded."""
-    events, tally, platform = EventLog(), Tally(), Platform()
-    settings, ledger = GateSettings.model_construct(), MemoryLedger()
-    now = ToolServer(Gate(settings, recorder=events, ledger=ledger), platform)
-    keys_shared = Gate(settings, recorder=events, ledger=ledger, clock=LaterClock())
-    later = ToolServer(keys_shared, platform)
-
-    def actor(number: int) -> Actor:
-        return Actor(
-            server=TalliedServer(now, tally),
-            later=TalliedServer(later, tally),
-            platform=platform,
-            chance=random.Random(number),
-            number=number,
-        )
-
-    await run_traffic(actor, events=300, count=lambda: tally.total)
+async def test_the_tally_of_answers_is_what_the_recorder_was_given(tmp_path) -> None:
+    """Counting what clients were answered comes to the same as counting what was recorded."""
+    events = EventLog()
+    async with serving(events, tmp_path / "tokens.db", seed=1) as server:
+        await run_traffic(server.actor, events=300, count=lambda: server.tally.total)
+    tally = server.tally
+    assert tally.unrecorded == 0
     assert tally.events == Counter(event.event_type for event in events)
     assert set(tally.events) == set(EventType)
     assert tally.reuses.total() > 0
+    assert set(Reason) & {event.reason for event in events} >= {
+        Reason.ALREADY_USED,
+        Reason.EXPIRED,
+        Reason.WRONG_TENANT,
+        Reason.WRONG_TOOL,
+        Reason.WRONG_TARGET,
+        Reason.PLAN_CHANGED,
+        Reason.BAD_SIGNATURE,
+        Reason.MISSING_TOKEN,
+    }

@@ -46,6 +46,11 @@ class SinkProcess:
         return self._process.pid
 
     @property
+    def exit_code(self) -> int | None:
+        """Its exit code, None while it runs."""
+        return self._process.poll()
+
+    @property
     def ready(self) -> bool:
         """Whether it says that it does its work."""
         answer = self._ask("readyz")

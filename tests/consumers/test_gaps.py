@@ -76,6 +76,8 @@ async def test_s13_a_range_that_the_broker_passes_over_is_seen_shown_and_asked_f
         await topic.send_raw(heartbeat(journal, datetime.now(UTC)), topic=HEARTBEATS)
         assert metric(sink, "skipped_offsets_total", topic=topic.events) == 500
         await until(lambda: metric(sink, "repair_requests_total") == 1, "asked for")
+        assert metric(sink, "missing_numbers") == 500
+        assert metric(sink, "complete_until_timestamp_seconds") == 0
         shown = Queries(store).completeness(EVERYTHING, datetime.now(UTC))
         assert shown.state is CompletenessState.INCOMPLETE
         assert shown.producers[0].gaps == (Gap(11, 510),)
@@ -89,6 +91,8 @@ async def test_s13_a_range_that_the_broker_passes_over_is_seen_shown_and_asked_f
         )
         await topic.send(journal, lost, partition=0)
         await until(lambda: len(stored_ids(store)) == 520, "sent again")
+        await until(lambda: metric(sink, "missing_numbers") == 0, "the metric says so too")
+        assert metric(sink, "complete_until_timestamp_seconds") > long_ago.timestamp()
     assert_counted_once(store, journal)
 
 

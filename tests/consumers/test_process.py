@@ -19,7 +19,6 @@ from tests.consumers.parts import Journal, Topic, running, stored_ids, until
 from tests.consumers.process import SinkProcess
 
 from approvaltrail.consumers.health import Condition, HealthServer, health_app
-from approvaltrail.consumers.kafka_options import kafka_options
 from approvaltrail.consumers.logs import configure_logs
 from approvaltrail.consumers.settings import SinkSettings
 from approvaltrail.schemas.errors import SettingsError
@@ -71,20 +70,17 @@ def test_each_wrong_setting_is_named_and_no_value_repeated() -> None:
 def test_credentials_that_do_not_fit_together_are_refused() -> None:
     """SASL without a password, or an unreadable certificate, is an error of settings."""
     common = {"kafka_bootstrap_servers": "k:9092", "clickhouse_dsn": SecretStr("http://e/d")}
-    with pytest.raises(SettingsError, match="KAFKA_SASL_PASSWORD"):
-        kafka_options(SinkSettings(**common, kafka_security_protocol="SASL_PLAINTEXT"))
+    with pytest.raises(ValueError, match="KAFKA_SASL_PASSWORD"):
+        SinkSettings(**common, kafka_security_protocol="SASL_PLAINTEXT")
+    encrypted = SinkSettings(**common, kafka_security_protocol="SSL", kafka_ssl_ca_file="/no/such")
     with pytest.raises(SettingsError, match="KAFKA_SSL_CA_FILE"):
-        kafka_options(
-            SinkSettings(**common, kafka_security_protocol="SSL", kafka_ssl_ca_file="/no/such")
-        )
-    options = kafka_options(
-        SinkSettings(
-            **common,
-            kafka_security_protocol="SASL_PLAINTEXT",
-            kafka_sasl_username="sink",
-            kafka_sasl_password=SecretStr("hush"),
-        )
-    )
+        encrypted.connection_options()
+    options = SinkSettings(
+        **common,
+        kafka_security_protocol="SASL_PLAINTEXT",
+        kafka_sasl_username="sink",
+        kafka_sasl_password=SecretStr("hush"),
+    ).connection_options()
     assert options["sasl_plain_password"] == "hush"
     assert options["sasl_mechanism"] == "SCRAM-SHA-512"
 

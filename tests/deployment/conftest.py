@@ -9,11 +9,10 @@ import pytest
 from tests.deployment import secure_cluster
 from tests.support.services import missing
 
-from approvaltrail.consumers.kafka_options import kafka_options
-from approvaltrail.consumers.settings import KafkaSettings
 from approvaltrail.consumers.topics_admin import ensure_topics
 from approvaltrail.local.broker import BrokerError
 from approvaltrail.local.child import ChildError
+from approvaltrail.schemas.kafka_settings import KafkaSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,4 +46,4 @@ def make_topics(running: secure_cluster.SecureCluster) -> None:
         kafka_sasl_password=running.password("migrate"),
         kafka_ssl_ca_file=running.authority,
     )
-    asyncio.run(ensure_topics(running.clients, options=kafka_options(settings)))
+    asyncio.run(ensure_topics(running.clients, options=settings.connection_options()))

@@ -15,13 +15,14 @@ from aiokafka import AIOKafkaProducer
 from tests.deployment.secure_cluster import SecureCluster
 
 from approvaltrail.consumers.redrive import RedriveFilter, redrive
-from approvaltrail.consumers.settings import KafkaSettings, SinkSettings
+from approvaltrail.consumers.settings import SinkSettings
 from approvaltrail.consumers.sink import Sink
 from approvaltrail.producer import Producer
 from approvaltrail.producer.settings import ProducerSettings
 from approvaltrail.schemas import topics
 from approvaltrail.schemas.events import ApprovalEvent, EventType, NonceTrust
 from approvaltrail.schemas.identity import new_event_id
+from approvaltrail.schemas.kafka_settings import KafkaSettings
 from approvaltrail.schemas.messages import RepairRequest
 from approvaltrail.store.answers import TenantScope
 from approvaltrail.store.connection import Store, open_store

@@ -22,7 +22,7 @@ from approvaltrail.schemas.environment import EnvironmentSettings, variable_name
 README: Final = Path(__file__).parents[2] / "README.md"
 BEGIN: Final = "<!-- settings: begin -->"
 END: Final = "<!-- settings: end -->"
-PARTS: Final = ("gate", "producer", "store", "consumers", "dashboard", "local", "server")
+PARTS: Final = ("schemas", "gate", "producer", "store", "consumers", "dashboard", "local", "server")
 
 
 def settings_classes() -> Iterator[tuple[str, type[EnvironmentSettings]]]:

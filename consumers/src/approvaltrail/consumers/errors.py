@@ -3,6 +3,7 @@
 ConsumerError
 ├── KafkaUnavailableError      the cluster cannot be reached, or refuses these credentials
 ├── TopicsError                a topic is missing or differs from its description
+├── InstanceTakenError         another process goes by this sink's name
 ├── DeadLetterError            a dead letter could not be put where it belongs
 ├── BatchAbandonedError        a batch whose partitions went to somebody else
 └── RedriveError               a redrive stopped before its end
@@ -27,6 +28,10 @@ class KafkaUnavailableError(ConsumerError):
 
 class TopicsError(ConsumerError):
     """One or more topics are missing or differ; the message says how to mend each."""
+
+
+class InstanceTakenError(ConsumerError):
+    """Two processes take each other's partitions because they have one name in the group."""
 
 
 class DeadLetterError(ConsumerError):

@@ -36,6 +36,7 @@ class Fetch:
         self._offsets = membership.offsets
         self._stalls = membership.stalls
         self._continuity = membership.continuity
+        self._instance = membership.instance
         self._metrics = membership.metrics
         self.space = asyncio.Event()
         """Set whenever a partition may have become readable."""
@@ -63,12 +64,15 @@ class Fetch:
 
         Raises:
             KafkaUnavailableError: reading has failed for a minute; a new start may help.
+            InstanceTakenError: another process goes by this sink's name.
         """
         backoff, failing_since = Backoff(), 0.0
         while True:
+            self._instance.check()
             try:
                 await self._read()
             except KafkaError as error:
+                self._instance.failed(error)
                 failing_since = failing_since or time.monotonic()
                 self._failure = f"Kafka cannot be read ({type(error).__name__})"
                 _log.warning("fetch_failed", error=type(error).__name__)

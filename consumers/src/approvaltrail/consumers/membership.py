@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from aiokafka import AIOKafkaConsumer
 
 from approvaltrail.consumers.continuity import Continuity
+from approvaltrail.consumers.instance import InstanceWatch
 from approvaltrail.consumers.metrics import SinkMetrics
 from approvaltrail.consumers.offsets import Offsets
 from approvaltrail.consumers.stalls import Stalls
@@ -20,4 +21,5 @@ class Membership:
     offsets: Offsets
     stalls: Stalls
     continuity: Continuity
+    instance: InstanceWatch
     metrics: SinkMetrics

@@ -16,6 +16,7 @@ class SinkMetrics:
         self._count_messages()
         self._watch_the_way()
         self._watch_trouble()
+        self._watch_completeness()
 
     def _count_messages(self) -> None:
         # Worry when it stands still while lag grows.
@@ -76,6 +77,47 @@ class SinkMetrics:
             "Partitions that wait for the dead-letter topic.",
             registry=self.registry,
         )
+
+    def _watch_completeness(self) -> None:
+        """Declare what the sink that owns the first partition finds at each repair interval.
+
+        In the other sinks of a group they are not a number.
+        """
+        # Worry when it is minutes old: nobody looks, or the store does not answer.
+        self.completeness_asked = self._gauge(
+            "completeness_asked_timestamp_seconds", "When completeness was looked at last."
+        )
+        # Worry when it stays behind the clock for longer than an outage explains, or at 0.
+        self.complete_until = self._gauge(
+            "complete_until_timestamp_seconds",
+            "Every event recorded before this instant is stored or set aside.",
+        )
+        # Worry when it does not go back to 0 after numbers were asked for again.
+        self.missing_numbers = self._gauge(
+            "missing_numbers", "Numbers recorded, no longer in flight, and not stored."
+        )
+        # Worry at once: two processes number their events from copies of one journal.
+        self.cloned_numbers = self._gauge(
+            "cloned_numbers", "Numbers that stand for two different events."
+        )
+        # Worry when it stays: messages set aside wait for their cause to be mended.
+        self.open_dead_letters = self._gauge(
+            "open_dead_letters", "Messages set aside and not redriven."
+        )
+        # Worry when it stays: a server ended without saying so.
+        self.silent_producers = self._gauge(
+            "silent_producers", "Producers not heard from that did not say that they close."
+        )
+        # Worry at once: confirms are refused there.
+        self.gate_closed = self._gauge(
+            "producer_gate_closed",
+            "1 while the gate beside a producer is closed, by its last heartbeat.",
+            "producer_id",
+            "service",
+        )
+
+    def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
+        return Gauge(f"approvaltrail_sink_{name}", text, labels, registry=self.registry)
 
     def _counter(self, name: str, text: str, *labels: str) -> Counter:
         return Counter(f"approvaltrail_sink_{name}", text, labels, registry=self.registry)

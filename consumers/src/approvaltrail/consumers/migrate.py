@@ -13,11 +13,10 @@ import structlog
 
 from approvaltrail.consumers.errors import ConsumerError
 from approvaltrail.consumers.exit_codes import ExitCode
-from approvaltrail.consumers.kafka_options import kafka_options
 from approvaltrail.consumers.logs import configure_logs
-from approvaltrail.consumers.settings import KafkaSettings
 from approvaltrail.consumers.topics_admin import ensure_topics
 from approvaltrail.schemas.errors import SettingsError
+from approvaltrail.schemas.kafka_settings import KafkaSettings
 from approvaltrail.store.connection import open_store
 from approvaltrail.store.errors import InvalidDsnError, StoreError
 from approvaltrail.store.migrations import migrate
@@ -47,7 +46,7 @@ def bring_up_to_date(settings: MigrationSettings) -> tuple[list[str], list[str]]
             settings.kafka_bootstrap_servers,
             settings.topic_prefix,
             single_machine=settings.single_machine,
-            options=kafka_options(settings),
+            options=settings.connection_options(),
         )
     )
     return applied, done

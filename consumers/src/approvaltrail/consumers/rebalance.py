@@ -38,6 +38,7 @@ class Rebalance(ConsumerRebalanceListener):  # type: ignore[misc]
         self._offsets = membership.offsets
         self._stalls = membership.stalls
         self._continuity = membership.continuity
+        self._instance = membership.instance
         self._metrics = membership.metrics
         self._timeout_seconds = revocation_timeout_seconds
 
@@ -58,6 +59,8 @@ class Rebalance(ConsumerRebalanceListener):  # type: ignore[misc]
 
     async def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:
         """Begin to read what is ours now, from where it was committed."""
+        # aiokafka tells its member id nowhere else.
+        self._instance.joined(self._consumer._coordinator.member_id)  # noqa: SLF001
         partitions = sorted(assigned)
         committed = [await self._consumer.committed(partition) for partition in partitions]
         for partition, offset in zip(partitions, committed, strict=True):

@@ -18,9 +18,9 @@ from aiokafka.errors import KafkaError
 from aiokafka.structs import TopicPartition
 
 from approvaltrail.consumers.errors import KafkaUnavailableError, RedriveError
-from approvaltrail.consumers.kafka_options import kafka_options, producer_options
-from approvaltrail.consumers.settings import KafkaSettings
+from approvaltrail.consumers.kafka_options import producer_options
 from approvaltrail.schemas import messages as names
+from approvaltrail.schemas.kafka_settings import KafkaSettings
 from approvaltrail.schemas.messages import DeadLetterCause
 from approvaltrail.schemas.topics import DEAD, EVENTS, NAMES, prefixed
 from approvaltrail.store.connection import Store
@@ -210,7 +210,7 @@ async def _dead_letters(settings: KafkaSettings) -> AsyncIterator[list[Any]]:
     topic = prefixed(DEAD, settings.topic_prefix)
     consumer = AIOKafkaConsumer(
         topic,
-        **kafka_options(settings),
+        **settings.connection_options(),
         group_id=None,
         enable_auto_commit=False,
         auto_offset_reset="earliest",

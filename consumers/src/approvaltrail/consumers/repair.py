@@ -1,4 +1,7 @@
-"""Look for gaps that stay, and ask whoever holds the journal to send those numbers again."""
+"""Look for gaps that stay, and ask whoever holds the journal to send those numbers again.
+
+What is found on the way is what the metrics of completeness show.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 from aiokafka.structs import TopicPartition
 
+from approvaltrail.consumers import completeness_gauges
 from approvaltrail.consumers.kafka_options import producer_options
 from approvaltrail.consumers.metrics import SinkMetrics
 from approvaltrail.consumers.offsets import Offsets
@@ -67,6 +71,7 @@ class RepairWatch:
         self._offsets = offsets
         self._plan = RepairPlan(settings.repair_again_seconds)
         self._first = TopicPartition(prefixed(EVENTS, settings.topic_prefix), 0)
+        completeness_gauges.forget(metrics)
 
     async def run(self) -> None:
         """Look and ask until cancelled; a failed round is tried again in the next."""
@@ -77,12 +82,15 @@ class RepairWatch:
             await asyncio.sleep(interval)
             if self._first in self._offsets.owned:
                 await self._round()
+            else:
+                completeness_gauges.forget(self._metrics)
 
     async def _round(self) -> None:
         try:
             found = await asyncio.to_thread(
                 self._queries.completeness, TenantScope.everything(), datetime.now(UTC)
             )
+            completeness_gauges.show(self._metrics, found)
             requests = self._plan.due(found.producers)
             if requests:
                 await self._ask(requests)

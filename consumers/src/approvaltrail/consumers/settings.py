@@ -2,56 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, SecretStr
+from pydantic import Field
 
-from approvaltrail.schemas.environment import EnvironmentSettings, named
+from approvaltrail.schemas.kafka_settings import KafkaSettings
 from approvaltrail.store.settings import StoreSettings
-
-SecurityProtocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
-SaslMechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
-
-
-class KafkaSettings(EnvironmentSettings):
-    """Where Kafka is and how to prove who we are."""
-
-    kafka_bootstrap_servers: Annotated[str, Field(min_length=1)] = Field(
-        validation_alias=named("APPROVALTRAIL_KAFKA_BOOTSTRAP_SERVERS", "KAFKA_BOOTSTRAP_SERVERS"),
-    )
-    """`host:port`, several separated by commas."""
-    kafka_security_protocol: SecurityProtocol = Field(
-        default="PLAINTEXT",
-        validation_alias=named("APPROVALTRAIL_KAFKA_SECURITY_PROTOCOL", "KAFKA_SECURITY_PROTOCOL"),
-    )
-    kafka_sasl_mechanism: SaslMechanism = Field(
-        default="SCRAM-SHA-512",
-        validation_alias=named("APPROVALTRAIL_KAFKA_SASL_MECHANISM", "KAFKA_SASL_MECHANISM"),
-    )
-    kafka_sasl_username: str | None = Field(
-        default=None,
-        validation_alias=named("APPROVALTRAIL_KAFKA_SASL_USERNAME", "KAFKA_SASL_USERNAME"),
-    )
-    kafka_sasl_password: SecretStr | None = Field(
-        default=None,
-        validation_alias=named("APPROVALTRAIL_KAFKA_SASL_PASSWORD", "KAFKA_SASL_PASSWORD"),
-    )
-    kafka_ssl_ca_file: Path | None = Field(
-        default=None,
-        validation_alias=named("APPROVALTRAIL_KAFKA_SSL_CA_FILE", "KAFKA_SSL_CA_FILE"),
-    )
-    """Certificates to trust; without it, the system's."""
-    kafka_ssl_cert_file: Path | None = Field(
-        default=None,
-        validation_alias=named("APPROVALTRAIL_KAFKA_SSL_CERT_FILE", "KAFKA_SSL_CERT_FILE"),
-    )
-    kafka_ssl_key_file: Path | None = Field(
-        default=None,
-        validation_alias=named("APPROVALTRAIL_KAFKA_SSL_KEY_FILE", "KAFKA_SSL_KEY_FILE"),
-    )
-    topic_prefix: Annotated[str, Field(max_length=100, pattern=r"^[a-zA-Z0-9._-]*$")] = ""
-    """Put before every topic's name, on a cluster shared with others."""
 
 
 class SinkSettings(KafkaSettings, StoreSettings):

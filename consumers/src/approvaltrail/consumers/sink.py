@@ -25,7 +25,7 @@ from approvaltrail.consumers.exit_codes import ExitCode
 from approvaltrail.consumers.fetch import Fetch
 from approvaltrail.consumers.flush import EventFlush
 from approvaltrail.consumers.health import Condition, HealthServer, health_app
-from approvaltrail.consumers.kafka_options import kafka_options
+from approvaltrail.consumers.instance import InstanceWatch
 from approvaltrail.consumers.lane import Flush, Lane
 from approvaltrail.consumers.logs import configure_logs
 from approvaltrail.consumers.membership import Membership
@@ -89,6 +89,7 @@ class Sink:
             MigrationError: the tables are not what this version expects.
             SettingsError, InvalidDsnError: a setting cannot be used.
             KafkaUnavailableError: reading failed for too long.
+            InstanceTakenError: another process goes by this sink's name.
         """
         check_type_map()
         async with contextlib.AsyncExitStack() as stack:
@@ -127,7 +128,7 @@ class Sink:
                 await check_topics(
                     self._settings.kafka_bootstrap_servers,
                     self._settings.topic_prefix,
-                    options=kafka_options(self._settings),
+                    options=self._settings.connection_options(),
                 )
             except (MigrationError, InvalidDsnError):
                 raise
@@ -146,6 +147,7 @@ class Sink:
             offsets=Offsets(consumer, self.metrics),
             stalls=self._stalls,
             continuity=Continuity(),
+            instance=InstanceWatch(self._settings.sink_instance),
             metrics=self.metrics,
         )
         dead_letters = DeadLetters(writer, self._settings, self.metrics)
@@ -220,7 +222,7 @@ class Sink:
         settings = self._settings
         longest = settings.revocation_timeout_seconds * 1000 + settings.session_timeout_ms
         return AIOKafkaConsumer(
-            **kafka_options(settings),
+            **settings.connection_options(),
             group_id=settings.sink_group_id,
             group_instance_id=settings.sink_instance,
             enable_auto_commit=False,

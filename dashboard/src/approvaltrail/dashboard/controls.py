@@ -6,8 +6,6 @@ repeats what was looked at. The box is not bound: a pasted token must never ente
 
 from __future__ import annotations
 
-import base64
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -20,7 +18,7 @@ from streamlit.runtime.state import get_session_state
 from approvaltrail.dashboard import formats, text
 from approvaltrail.dashboard.view import CUSTOM, DEFAULT, PRESETS, Choice, View
 from approvaltrail.schemas import bounds
-from approvaltrail.schemas.token_shape import looks_like_token
+from approvaltrail.schemas.token_shape import looks_like_token, nonce_in
 from approvaltrail.store.answers import TimeRange
 from approvaltrail.store.errors import StoreError
 
@@ -119,30 +117,18 @@ def unreadable_token() -> bool:
     return bool(st.session_state.pop(NOT_FOUND, False))
 
 
-def nonce_in(pasted: str) -> str | None:
-    """Read the nonce from what was pasted: a nonce, or a whole token, whose payload is not secret.
-
-    The signature is not checked here: the trail says whether the nonce was ever verified.
-    """
+def _nonce_of(pasted: str) -> str | None:
+    """Read the nonce from what was pasted: a nonce, or a whole token."""
     pasted = pasted.strip()
-    if not looks_like_token(pasted):
-        return pasted[: bounds.NONCE] or None
-    for part in pasted.split("."):
-        padded = part + "=" * (-len(part) % 4)
-        try:
-            payload = json.loads(base64.urlsafe_b64decode(padded))
-            nonce = payload.get("nonce")
-        except (ValueError, AttributeError, RecursionError):
-            continue
-        if isinstance(nonce, str) and nonce and not looks_like_token(nonce):
-            return nonce[: bounds.NONCE]
-    return None
+    if looks_like_token(pasted):
+        return nonce_in(pasted)
+    return pasted[: bounds.NONCE] or None
 
 
 def _find() -> None:
     pasted = str(st.session_state.get("find") or "")
     st.session_state["find"] = ""  # a token does not stay in the session
-    nonce = nonce_in(pasted)
+    nonce = _nonce_of(pasted)
     if nonce is not None:
         st.session_state[FOUND] = nonce
     elif pasted.strip():

@@ -1,4 +1,7 @@
-"""Keeping one part running: start it, see that it ended, start it again with growing pauses."""
+"""Keeping one part running: start it, see that it ended, start it again.
+
+After a healthy run that happens at once; pauses grow while a part does not stay up.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +18,9 @@ from approvaltrail.local.parts import Part
 
 _FIRST_PAUSE_SECONDS: Final = 0.25
 _LONGEST_PAUSE_SECONDS: Final = 30.0
-_STEADY_AFTER_SECONDS: Final = 60.0
-"""A part that ran this long begins again with the shortest pause when it ends."""
-_LOOK_EVERY_SECONDS: Final = 0.2
+STEADY_AFTER_SECONDS: Final = 10.0
+"""A part that was ready for this long is started again without a pause when it ends."""
+_LOOK_EVERY_SECONDS: Final = 0.05
 
 
 class PartState(StrEnum):
@@ -93,20 +96,19 @@ class Keeper:
         self._enter(PartState.STOPPED)
 
     def _keep(self) -> None:
-        pause = _FIRST_PAUSE_SECONDS
-        started = time.monotonic()
+        pause, ready_at = 0.0, time.monotonic()
         while not self._stopping.wait(_LOOK_EVERY_SECONDS):
             if self.part.running:
                 continue
-            if time.monotonic() - started > _STEADY_AFTER_SECONDS:
-                pause = _FIRST_PAUSE_SECONDS
+            if time.monotonic() - ready_at > STEADY_AFTER_SECONDS:
+                pause = 0.0
             self._log.warning("part_ended", pid=self.part.pid, again_after_seconds=pause)
             self._enter(PartState.RESTARTING)
             if self._stopping.wait(pause):
                 return
-            pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
-            started = time.monotonic()
+            pause = min(max(pause * 2, _FIRST_PAUSE_SECONDS), _LONGEST_PAUSE_SECONDS)
             self._start_again()
+            ready_at = time.monotonic()
 
     def _start_again(self) -> None:
         self._restarts += 1

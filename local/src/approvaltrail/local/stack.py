@@ -27,6 +27,7 @@ JarProgress = Callable[[int, int, str], None]
 HOST: Final = "127.0.0.1"
 DATABASE: Final = "approvaltrail"
 _BOOT_DATABASE: Final = "default"
+_SINK_INSTANCE: Final = "local"
 _PASSED_ON: Final = ("APPROVALTRAIL_", "KAFKA_")
 _KEPT_BACK: Final = ("CONFIRM_SECRET", "CONTROL_DSN", "CLICKHOUSE", "JOURNAL", "PORT")
 """Pieces of names whose values are nobody's business but the gate's, or are set part by part."""
@@ -151,7 +152,9 @@ class Stack:
             "APPROVALTRAIL_TOPIC_PREFIX": self.settings.topic_prefix,
         }
         if servers.embedded_kafka:
-            # The least that Kafka allows: a killed sink's partitions are free again this soon.
+            # Nobody else has this name, so that Kafka gives a killed sink its partitions back
+            # at once (KIP-345); another sink gets them after the least time that Kafka allows.
+            own["APPROVALTRAIL_SINK_INSTANCE"] = _SINK_INSTANCE
             own["APPROVALTRAIL_SESSION_TIMEOUT_MS"] = "6000"
         return ProgramPart(
             "sink",

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from approvaltrail.consumers.errors import TopicsError
-from approvaltrail.consumers.kafka_options import kafka_options
-from approvaltrail.consumers.settings import KafkaSettings
 from approvaltrail.consumers.topics_admin import check_topics, ensure_topics
+from approvaltrail.schemas.kafka_settings import KafkaSettings
 
 
 async def bring_up_to_date(bootstrap_servers: str, prefix: str, *, embedded: bool) -> list[str]:
@@ -22,7 +21,7 @@ async def bring_up_to_date(bootstrap_servers: str, prefix: str, *, embedded: boo
     options = {}
     if not embedded:
         settings = KafkaSettings.from_environment(kafka_bootstrap_servers=bootstrap_servers)
-        options = kafka_options(settings)
+        options = settings.connection_options()
     try:
         await check_topics(bootstrap_servers, prefix, options=options)
     except TopicsError:

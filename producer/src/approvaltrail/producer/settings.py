@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import re
 import socket
 from pathlib import Path
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, Final, Literal
 
 import platformdirs
-from pydantic import Field, SecretStr, field_validator, model_validator
+from pydantic import Field
 from pydantic_settings import SettingsConfigDict
 
 from approvaltrail.schemas import bounds
-from approvaltrail.schemas.environment import EnvironmentSettings, named
+from approvaltrail.schemas.kafka_settings import KafkaSettings
 
-SecurityProtocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
-SaslMechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 Compression = Literal["lz4", "gzip", "none"]
 
-_SERVER: Final = re.compile(r"^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})$")
-_HIGHEST_PORT: Final = 65_535
 _MIB: Final = 1024 * 1024
 
 
@@ -28,7 +23,7 @@ def default_journal_dir() -> Path:
     return platformdirs.user_state_path("approvaltrail") / "journals"
 
 
-class ProducerSettings(EnvironmentSettings):
+class ProducerSettings(KafkaSettings):
     """How events are recorded and sent on."""
 
     model_config = SettingsConfigDict(extra="forbid")
@@ -63,42 +58,6 @@ class ProducerSettings(EnvironmentSettings):
     seal_seconds: Annotated[float, Field(gt=0, le=3_600)] = 5.0
     """… or its first event is so old."""
 
-    kafka_bootstrap_servers: Annotated[str, Field(min_length=1)] = Field(
-        validation_alias=named("APPROVALTRAIL_KAFKA_BOOTSTRAP_SERVERS", "KAFKA_BOOTSTRAP_SERVERS")
-    )
-    """`host:port`, several separated by commas."""
-    kafka_security_protocol: SecurityProtocol = Field(
-        default="PLAINTEXT",
-        validation_alias=named("APPROVALTRAIL_KAFKA_SECURITY_PROTOCOL", "KAFKA_SECURITY_PROTOCOL"),
-    )
-    kafka_sasl_mechanism: SaslMechanism = Field(
-        default="SCRAM-SHA-512",
-        validation_alias=named("APPROVALTRAIL_KAFKA_SASL_MECHANISM", "KAFKA_SASL_MECHANISM"),
-    )
-    kafka_sasl_username: str | None = Field(
-        default=None,
-        validation_alias=named("APPROVALTRAIL_KAFKA_SASL_USERNAME", "KAFKA_SASL_USERNAME"),
-    )
-    kafka_sasl_password: SecretStr | None = Field(
-        default=None,
-        validation_alias=named("APPROVALTRAIL_KAFKA_SASL_PASSWORD", "KAFKA_SASL_PASSWORD"),
-    )
-    kafka_ssl_ca_file: Path | None = Field(
-        default=None,
-        validation_alias=named("APPROVALTRAIL_KAFKA_SSL_CA_FILE", "KAFKA_SSL_CA_FILE"),
-    )
-    """Certificates to trust; without it, the system's."""
-    kafka_ssl_cert_file: Path | None = Field(
-        default=None,
-        validation_alias=named("APPROVALTRAIL_KAFKA_SSL_CERT_FILE", "KAFKA_SSL_CERT_FILE"),
-    )
-    kafka_ssl_key_file: Path | None = Field(
-        default=None,
-        validation_alias=named("APPROVALTRAIL_KAFKA_SSL_KEY_FILE", "KAFKA_SSL_KEY_FILE"),
-    )
-    topic_prefix: Annotated[str, Field(max_length=100, pattern=r"^[a-zA-Z0-9._-]*$")] = ""
-    """Put before every topic's name, on a cluster shared with others."""
-
     relay_compression: Compression = "lz4"
     """How batches to Kafka are compressed."""
     relay_chunk_events: Annotated[int, Field(ge=1, le=20_000)] = 500
@@ -119,39 +78,6 @@ class ProducerSettings(EnvironmentSettings):
     """How often the producer says its last number, and how it is."""
     close_seconds: Annotated[float, Field(gt=0, le=600)] = 10.0
     """How long a lifespan's end may take: to deliver, and to say that the journal is closed."""
-
-    @field_validator("kafka_bootstrap_servers")
-    @classmethod
-    def _servers(cls, text: str) -> str:
-        servers = [part.strip() for part in text.split(",") if part.strip()]
-        for server in servers:
-            match = _SERVER.match(server)
-            if match is None or not 0 < int(match[2]) <= _HIGHEST_PORT:
-                raise ValueError("takes host:port, several separated by commas")
-        if not servers:
-            raise ValueError("names no server; takes host:port, several separated by commas")
-        return ",".join(servers)
-
-    @model_validator(mode="after")
-    def _hold_together(self) -> Self:
-        if self.kafka_security_protocol.startswith("SASL") and not (
-            self.kafka_sasl_username and self.kafka_sasl_password
-        ):
-            raise ValueError(
-                "APPROVALTRAIL_KAFKA_SECURITY_PROTOCOL asks for SASL: set "
-                "APPROVALTRAIL_KAFKA_SASL_USERNAME and APPROVALTRAIL_KAFKA_SASL_PASSWORD too"
-            )
-        if (self.kafka_ssl_cert_file is None) is not (self.kafka_ssl_key_file is None):
-            raise ValueError(
-                "set APPROVALTRAIL_KAFKA_SSL_CERT_FILE and APPROVALTRAIL_KAFKA_SSL_KEY_FILE "
-                "together, or neither"
-            )
-        return self
-
-    @property
-    def bootstrap_servers(self) -> list[str]:
-        """The servers as a list."""
-        return self.kafka_bootstrap_servers.split(",")
 
     @property
     def allowed_file_systems(self) -> frozenset[str]:

@@ -6,8 +6,12 @@ and joined by dots. The shape stands in the contract because every field of an e
 
 from __future__ import annotations
 
+import base64
+import json
 import re
 from typing import TYPE_CHECKING, Final
+
+from approvaltrail.schemas import bounds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -45,3 +49,19 @@ def parts_of(token: str) -> tuple[str, ...]:
     """Return the token and those of its parts that are long enough to be worth hiding."""
     pieces = (token, *token.split("."))
     return tuple(piece for piece in pieces if len(piece) >= _MINIMUM_PART)
+
+
+def nonce_in(text: str) -> str | None:
+    """Return the nonce that a pasted token carries, None where none can be read.
+
+    A token's payload is signed, not secret; the signature is not checked here.
+    """
+    for part in text.strip().split("."):
+        try:
+            payload = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
+        except (ValueError, RecursionError):
+            continue
+        nonce = payload.get("nonce") if isinstance(payload, dict) else None
+        if isinstance(nonce, str) and 1 <= len(nonce) <= bounds.NONCE:
+            return None if looks_like_token(nonce) else nonce
+    return None

@@ -21,11 +21,11 @@ from approvaltrail.server.startup import check_server
 from approvaltrail.server.surface import Surface
 from approvaltrail.server.targets import Probe, Targets
 from approvaltrail.server.templates import Template
-from approvaltrail.server.tools.access import Pinned
+from approvaltrail.server.tools.access import Pinned, SqlRunner
 from approvaltrail.server.tools.toolbox import toolbox_of
 
 
-def build(
+def build(  # noqa: PLR0913 - each seam is optional
     settings: ServerSettings,
     gate_settings: GateSettings,
     *,
@@ -35,6 +35,7 @@ def build(
     platforms: Platforms | None = None,
     identifier: Identifier | None = None,
     templates: tuple[Template, ...] | None = None,
+    sql_runner: SqlRunner | None = None,
 ) -> Application:
     """Put a server together.
 
@@ -47,6 +48,7 @@ def build(
         platforms: the cluster platform, closed with the server; by default its HTTP API.
         identifier: tells callers apart, instead of the settings.
         templates: SQL templates, instead of the settings' file.
+        sql_runner: runs SQL under a call's authority, instead of a login made for each statement.
 
     Raises:
         StartRefusedError: naming every reason why these settings allow no safe start.
@@ -76,6 +78,7 @@ def build(
         platforms=platforms,
         pinned=pinned,
         identifier=_mcp_identifier(settings, identifier, own_keys) if remote else None,
+        runner=sql_runner,
     )
     version = metadata.version("approvaltrail-server")
     return Application(

@@ -13,7 +13,7 @@ from approvaltrail.server.platform.values import ApiKey
 from approvaltrail.server.reach import Reach, reach_of
 from approvaltrail.server.request import Callers, Presence
 from approvaltrail.server.settings import ServerSettings
-from approvaltrail.server.tools.access import Access, Pinned, access_for
+from approvaltrail.server.tools.access import Access, Pinned, SqlRunner, access_for
 from approvaltrail.server.tools.toolbox import Toolbox
 
 
@@ -29,6 +29,8 @@ class Surface:
     pinned: Pinned | None
     identifier: Identifier | None
     """Tells who a presented credential stands for; None where none is asked for."""
+    runner: SqlRunner | None = None
+    """Runs SQL instead of a login that is made for each statement."""
 
     async def call(self, name: str, arguments: Mapping[str, Any], presence: Presence) -> Answer:
         """Call a tool for a caller."""
@@ -43,6 +45,7 @@ class Surface:
             boundary=self.settings.boundary,
             pinned=self.pinned,
             tls=self.settings.tidb_tls,
+            runner=self.runner,
         )
 
     async def reach(self, own: ApiKey | None) -> Reach | None:

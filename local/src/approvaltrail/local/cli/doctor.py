@@ -17,13 +17,12 @@ from typing import Final
 import httpx
 
 from approvaltrail.consumers.errors import ConsumerError
-from approvaltrail.consumers.kafka_options import kafka_options
-from approvaltrail.consumers.settings import KafkaSettings
 from approvaltrail.consumers.topics_admin import check_topics
 from approvaltrail.local.broker.jars import default_cache, pinned_jars
 from approvaltrail.local.cli.where import Where
 from approvaltrail.local.data_folder import DataFolder
 from approvaltrail.producer.directory import file_system_of
+from approvaltrail.schemas.kafka_settings import KafkaSettings
 from approvaltrail.store.connection import open_store
 from approvaltrail.store.errors import StoreError
 from approvaltrail.store.migrations import pending
@@ -198,7 +197,8 @@ def _broker(where: Where) -> Finding:
         return _skipped("broker", "none is known")
     settings = KafkaSettings.from_environment(kafka_bootstrap_servers=where.kafka)
     try:
-        asyncio.run(check_topics(where.kafka, where.topic_prefix, options=kafka_options(settings)))
+        options = settings.connection_options()
+        asyncio.run(check_topics(where.kafka, where.topic_prefix, options=options))
     except ConsumerError as error:
         return _problem("broker", str(error), "start it, or run `approvaltrail migrate`")
     return _ok("broker", f"{where.kafka}, all topics as described")

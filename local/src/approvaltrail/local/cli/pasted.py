@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import base64
-import json
 import sys
 from typing import Final
 
 import typer
 
 from approvaltrail.schemas import bounds
-from approvaltrail.schemas.token_shape import looks_like_token
+from approvaltrail.schemas.token_shape import looks_like_token, nonce_in
 
 _HINT: Final = "NONCE"
 _LINE: Final = 16_384
@@ -28,7 +26,7 @@ def nonce_of(pasted: str) -> str:
     """
     text = (sys.stdin.readline(_LINE) if pasted == "-" else pasted).strip()
     if looks_like_token(text):
-        found = _in_token(text)
+        found = nonce_in(text)
         if found is None:
             raise typer.BadParameter(
                 "this looks like a token, but no nonce can be read from it: it may be cut short, "
@@ -41,15 +39,3 @@ def nonce_of(pasted: str) -> str:
             f"a nonce has 1 to {bounds.NONCE} characters, this has {len(text)}", param_hint=_HINT
         )
     return text
-
-
-def _in_token(token: str) -> str | None:
-    for part in token.split("."):
-        try:
-            payload = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
-        except (ValueError, RecursionError):
-            continue
-        nonce = payload.get("nonce") if isinstance(payload, dict) else None
-        if isinstance(nonce, str) and 1 <= len(nonce) <= bounds.NONCE:
-            return None if looks_like_token(nonce) else nonce
-    return None

@@ -13,7 +13,6 @@ from rich.text import Text
 
 from approvaltrail.consumers.redrive import RedriveFilter, RedriveReport
 from approvaltrail.consumers.redrive import redrive as redrive_dead_letters
-from approvaltrail.consumers.settings import KafkaSettings
 from approvaltrail.local.broker.jars import KAFKA_VERSION
 from approvaltrail.local.cli import options
 from approvaltrail.local.cli.doctor import Finding, Verdict, examine
@@ -23,6 +22,7 @@ from approvaltrail.local.cli.text import cell
 from approvaltrail.local.cli.where import find
 from approvaltrail.local.topics import bring_up_to_date
 from approvaltrail.schemas.contract import event_contract
+from approvaltrail.schemas.kafka_settings import KafkaSettings
 from approvaltrail.schemas.messages import DeadLetterCause
 from approvaltrail.store.connection import open_store
 from approvaltrail.store.migrations import migrate as migrate_store

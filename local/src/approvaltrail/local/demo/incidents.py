@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import random
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final
 
-from approvaltrail.gate import Caller, Preflight
-from approvaltrail.local.demo.people import AGENT, ANA, BO, DEPLOYER, KIM, LEE, Wish, elsewhere
-from approvaltrail.local.demo.platform import Platform, PlatformError
-from approvaltrail.local.demo.tools import ToolServer
+from approvaltrail.local.demo.calling import Calls, DemoCallError, Shown
+from approvaltrail.local.demo.people import (
+    AGENT,
+    ANA,
+    BO,
+    DEPLOYER,
+    KIM,
+    LEE,
+    REGION,
+    Person,
+    Wish,
+    elsewhere,
+)
+from approvaltrail.local.demo.world import DemoWorld
 from approvaltrail.schemas.token_shape import TOKEN_PREFIX
 
 FORGED_FLOOD: Final = 40
@@ -22,36 +31,39 @@ _MAC_LENGTH: Final = 43
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """What a story needs: the server, its platform, chance, and how long tokens live."""
+    """What a story needs: calls, the platform's world, chance, and how long tokens live."""
 
-    server: ToolServer
-    platform: Platform
+    calls: Calls
+    world: DemoWorld
     chance: random.Random
     token_seconds: float
 
-    async def issue(self, wish: Wish, caller: Caller) -> str:
+    def on(self, person: Person, tool: str, name: str, **arguments: Any) -> Wish:
+        """Wish for something on a cluster of the person's tenant."""
+        return Wish(tool, {"clusterId": self.world.cluster(person.tenant, name), **arguments})
+
+    async def issue(self, wish: Wish, person: Person) -> str:
         """Run a preflight and return its token."""
-        answer = await self.server.call(wish.tool, wish.arguments, caller)
-        if not isinstance(answer, Preflight):
-            raise RuntimeError(f"the demo's preflight was refused: {answer}")  # noqa: TRY004 - not a type error
+        answer = await self.calls.preflight(wish, person)
+        if not isinstance(answer, Shown):
+            raise DemoCallError(f"a preflight of the demonstration was not shown: {answer}")
         return answer.token
 
-    async def confirm(self, wish: Wish, token: str | None, caller: Caller) -> None:
+    async def confirm(self, wish: Wish, token: str | None, person: Person) -> None:
         """Confirm; a refusal or a failed execution is part of the story."""
-        with contextlib.suppress(PlatformError):
-            await self.server.call(wish.tool, wish.confirmed_with(token), caller)
+        await self.calls.confirm(wish, token, person)
 
-    async def spend(self, wish: Wish, caller: Caller, reading_seconds: float = 0.5) -> str:
+    async def spend(self, wish: Wish, person: Person, reading_seconds: float = 0.5) -> str:
         """Run both steps and return the token, which is spent where the tool is ledgered."""
-        token = await self.issue(wish, caller)
+        token = await self.issue(wish, person)
         await asyncio.sleep(reading_seconds)
-        await self.confirm(wish, token, caller)
+        await self.confirm(wish, token, person)
         return token
 
 
 async def lost_answer(stage: Stage) -> None:
     """Let a client lose the answer and send the same call again two seconds later."""
-    wish = Wish("tidb_create_backup", {"cluster": "prod-1", "label": _label(stage)})
+    wish = stage.on(DEPLOYER, "tidb_create_backup", "prod-1", displayName=_label(stage))
     token = await stage.spend(wish, DEPLOYER)
     await asyncio.sleep(2)
     await stage.confirm(wish, token, DEPLOYER)
@@ -59,10 +71,10 @@ async def lost_answer(stage: Stage) -> None:
 
 async def stolen_token(stage: Stage) -> None:
     """Bring a spent token of a deletion back from another address and client."""
-    wish = Wish("tidb_delete_cluster", {"cluster": f"prod-{stage.chance.randint(20, 99)}"})
+    wish = stage.on(ANA, "tidb_delete_cluster", f"prod-{stage.chance.randint(20, 99)}")
     token = await stage.spend(wish, ANA, 1.2)
     await asyncio.sleep(4)
-    thief = elsewhere(ANA, address="203.0.113.9", client="curl/8.9", session="session-stolen")
+    thief = elsewhere(ANA, address="203.0.113.9", client="curl 8.9")
     for _ in range(4):
         await stage.confirm(wish, token, thief)
         await asyncio.sleep(1.5)
@@ -70,22 +82,23 @@ async def stolen_token(stage: Stage) -> None:
 
 async def other_target(stage: Stage) -> None:
     """Try a spent token on another cluster: refused before the ledger is asked."""
-    token = await stage.spend(Wish("tidb_delete_cluster", {"cluster": "dev-8"}), AGENT)
+    token = await stage.spend(stage.on(AGENT, "tidb_delete_cluster", "dev-8"), AGENT)
     await asyncio.sleep(1)
-    await stage.confirm(Wish("tidb_delete_cluster", {"cluster": "prod-1"}), token, AGENT)
+    await stage.confirm(stage.on(AGENT, "tidb_delete_cluster", "prod-1"), token, AGENT)
 
 
 async def other_tenant(stage: Stage) -> None:
     """Another customer presents a spent token for its own cluster of the same name."""
-    wish = Wish("tidb_restore_backup", {"cluster": "prod-7", "backup": _label(stage)})
+    wish = Wish("tidb_restore_backup", {"backupId": stage.world.backup(KIM.tenant, "prod-7")})
     token = await stage.spend(wish, KIM)
     await asyncio.sleep(1.5)
-    await stage.confirm(wish, token, LEE)
+    theirs = wish.with_arguments(backupId=stage.world.backup(LEE.tenant, "prod-7"))
+    await stage.confirm(theirs, token, LEE)
 
 
 async def second_execute(stage: Stage) -> None:
     """On an unledgered tool the same token is accepted a second time."""
-    wish = Wish("tidb_execute", {"cluster": "staging-2", "sql": "DELETE FROM carts"})
+    wish = stage.on(BO, "tidb_execute", "staging-2", database="shop", sql="DELETE FROM carts")
     token = await stage.spend(wish, BO)
     await asyncio.sleep(3)
     await stage.confirm(wish, token, BO)
@@ -93,39 +106,37 @@ async def second_execute(stage: Stage) -> None:
 
 async def skipped_preflight(stage: Stage) -> None:
     """Confirm at once, without any token, as an agent in a hurry does."""
-    await stage.confirm(Wish("tidb_execute", {"cluster": "prod-1", "sql": "DROP"}), None, AGENT)
+    wish = stage.on(AGENT, "tidb_execute", "prod-1", database="shop", sql="DROP TABLE orders")
+    await stage.confirm(wish, None, AGENT)
 
 
 async def forged_flood(stage: Stage) -> None:
-    """Somebody makes tokens up, many in a row; one has a real token's payload."""
-    stranger = replace(
-        LEE, principal=None, credential_id=None, client_address="203.0.113.200", client_name="x"
-    )
-    wish = Wish("tidb_delete_cluster", {"cluster": "prod-1"})
+    """Make tokens up, many in a row; some have a real token's payload."""
+    guesser = elsewhere(LEE, address="203.0.113.200", client="x 0")
+    wish = stage.on(LEE, "tidb_delete_cluster", "prod-1")
     real = await stage.issue(wish, LEE)
     payload = real.split(".")[1]
     for number in range(FORGED_FLOOD):
         chosen = payload if number % 4 == 0 else _noise(stage, 120)
         forged = f"{TOKEN_PREFIX}.{chosen}.{_noise(stage, _MAC_LENGTH - 1)}A"
-        await stage.confirm(wish, forged, stranger)
+        await stage.confirm(wish, forged, guesser)
         await asyncio.sleep(0.02)
 
 
 async def plan_changed(stage: Stage) -> None:
-    """Between reading and confirming, somebody adds a user to the cluster."""
+    """Let a client ask for another instant than the one that was read and approved."""
     name = f"staging-{stage.chance.randint(20, 99)}"
-    wish = Wish("tidb_delete_cluster", {"cluster": name})
+    wish = stage.on(BO, "tidb_restore_cluster", name, pointInTime="2026-03-08T06:00:00Z")
     token = await stage.issue(wish, BO)
-    stage.platform.cluster(BO.tenant or "", name).sql_users.add("newcomer")
     await asyncio.sleep(1)
-    await stage.confirm(wish, token, BO)
+    await stage.confirm(wish.with_arguments(pointInTime="2026-02-08T06:00:00Z"), token, BO)
 
 
 async def work_failed(stage: Stage) -> None:
     """Fail after the token is spent, and have the client try the same token again."""
     name = f"dev-{stage.chance.randint(20, 99)}"
-    wish = Wish("tidb_create_cluster", {"cluster": name, "region": "eu-west-1", "nodes": 3})
-    stage.platform.break_next(name)
+    wish = Wish("tidb_create_cluster", {"displayName": name, "region": REGION})
+    stage.world.break_next(name)
     token = await stage.spend(wish, KIM)
     await asyncio.sleep(2.5)
     await stage.confirm(wish, token, KIM)
@@ -133,7 +144,7 @@ async def work_failed(stage: Stage) -> None:
 
 async def expired(stage: Stage) -> None:
     """Somebody goes for a coffee and confirms when the token has run out."""
-    wish = Wish("tidb_restore_cluster", {"cluster": "staging-5", "to": "2026-03-08T06:00:00Z"})
+    wish = stage.on(LEE, "tidb_restore_cluster", "staging-5", pointInTime="2026-03-08T06:00:00Z")
     token = await stage.issue(wish, LEE)
     await asyncio.sleep(stage.token_seconds + 3)
     await stage.confirm(wish, token, LEE)
@@ -141,16 +152,16 @@ async def expired(stage: Stage) -> None:
 
 async def late_return(stage: Stage) -> None:
     """Bring a spent token back after it has run out: refused as expired, and still a reuse."""
-    wish = Wish("tidb_delete_sql_user", {"cluster": "prod-7", "sql_user": "reporting"})
+    wish = stage.on(BO, "tidb_delete_sql_user", "prod-7", userName="reporting")
     token = await stage.spend(wish, BO)
     await asyncio.sleep(stage.token_seconds + 8)
-    ghost = elsewhere(BO, address="198.51.100.77", client="python-httpx/0.28", session="session-x")
+    ghost = elsewhere(BO, address="198.51.100.77", client="python-httpx 0.28")
     await stage.confirm(wish, token, ghost)
 
 
 async def much_later(stage: Stage) -> None:
-    """Eight minutes after the work was done, the same session presents the token again."""
-    wish = Wish("tidb_create_backup", {"cluster": "prod-7", "label": _label(stage)})
+    """Eight minutes after the work was done, the same client presents the token again."""
+    wish = stage.on(DEPLOYER, "tidb_create_backup", "prod-7", displayName=_label(stage))
     token = await stage.spend(wish, DEPLOYER)
     await asyncio.sleep(8 * 60)
     await stage.confirm(wish, token, DEPLOYER)

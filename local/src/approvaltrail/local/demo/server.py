@@ -1,4 +1,4 @@
-"""The demonstration's server: gate and producer embedded as any server embeds them, and traffic.
+"""The demonstration's server, and the MCP clients that call it over streamable HTTP.
 
 Run as `python -m approvaltrail.local.demo.server --data DIR --port N --seed S`; addresses come
 from the environment. Serves /healthz, /readyz and /metrics until SIGTERM.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import logging
 import os
 import random
 import secrets
@@ -16,6 +17,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
@@ -24,20 +26,22 @@ from prometheus_client import CollectorRegistry
 
 from approvaltrail.consumers.health import Condition, HealthServer, health_app
 from approvaltrail.consumers.logs import configure_logs
-from approvaltrail.gate import Gate, GateSettings, LedgerKind
+from approvaltrail.local.demo.calling import Calls
+from approvaltrail.local.demo.hosting import LOOPBACK, application, gate_settings, hosted
 from approvaltrail.local.demo.incidents import Stage, scripted
 from approvaltrail.local.demo.ordinary import ordinary_traffic
-from approvaltrail.local.demo.platform import Platform
-from approvaltrail.local.demo.tools import ToolServer
+from approvaltrail.local.demo.people import PEOPLE
+from approvaltrail.local.demo.world import DemoWorld
 from approvaltrail.producer import Producer, ProducerSettings
 
 SERVICE: Final = "tidb-mcp"
-TOKEN_SECONDS: Final = 60.0
+TOKEN_LIFETIME: Final = timedelta(minutes=1)
 """Shorter than the usual ten minutes, so that expiry can be seen while one watches."""
 _PAUSE_SECONDS: Final = 1.2
 _AGAIN_SECONDS: Final = 75.0
 _CLOSE_SECONDS: Final = 8.0
-_PROBE_SECONDS: Final = 5.0
+_CLIENTS: Final = ("httpx2", "httpcore2", "mcp")
+_log = structlog.get_logger("approvaltrail.demo")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,40 +60,37 @@ async def serve(options: Options) -> None:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     registry = CollectorRegistry()
     producer = Producer(
-        ProducerSettings.from_environment(service=SERVICE, instance="demo-1"), registry=registry
+        ProducerSettings.from_environment(
+            service=SERVICE, instance="demo-1", close_seconds=_CLOSE_SECONDS
+        ),
+        registry=registry,
     )
-    settings = GateSettings.from_environment(
-        confirm_secret=_secret(options.data / "confirm-secret"),
-        ledger=LedgerKind.SQLITE,
-        token_store=options.data / "tokens.db",
-        confirm_ttl_ms=int(TOKEN_SECONDS * 1000),
-    )
-    gate = Gate(settings, recorder=producer)
-    producer.start()
+    world = DemoWorld()
+    secret = _secret(options.data / "confirm-secret")
+    settings = gate_settings(secret, options.data / "tokens.db", TOKEN_LIFETIME)
+    served = application(settings, producer, world, PEOPLE)
     health = HealthServer(
-        health_app(lambda: _condition(producer), registry),
-        host="127.0.0.1",
-        port=options.port,
+        health_app(lambda: _condition(producer), registry), host=LOOPBACK, port=options.port
     )
     try:
-        await health.start()
-        await _traffic(gate, producer, options.seed, stop)
+        async with hosted(served) as url:  # starts the producer, and drains it in the end
+            await health.start()
+            _log.info("demo_started", seed=options.seed, mcp=f"{url}/mcp")
+            async with Calls(url, world) as calls:
+                await _traffic(calls, world, options.seed, stop)
     finally:
         await health.stop()
-        await producer.close(timeout_seconds=_CLOSE_SECONDS)
-        gate.ledger.close()
+        served.gate.close()
 
 
-async def _traffic(gate: Gate, producer: Producer, seed: int, stop: asyncio.Event) -> None:
-    platform = Platform()
-    server = ToolServer(gate, platform)
+async def _traffic(calls: Calls, world: DemoWorld, seed: int, stop: asyncio.Event) -> None:
     chance = random.Random(seed)  # noqa: S311 - traffic, not secrets
-    stage = Stage(server=server, platform=platform, chance=chance, token_seconds=TOKEN_SECONDS)
+    seconds = TOKEN_LIFETIME.total_seconds()
+    stage = Stage(calls=calls, world=world, chance=chance, token_seconds=seconds)
     async with asyncio.TaskGroup() as group:
         work = (
-            group.create_task(ordinary_traffic(server, chance, pause_seconds=_PAUSE_SECONDS)),
+            group.create_task(ordinary_traffic(calls, world, chance, pause_seconds=_PAUSE_SECONDS)),
             group.create_task(scripted(stage, again_seconds=_AGAIN_SECONDS)),
-            group.create_task(_watch_ledger(gate, producer)),
         )
         await stop.wait()
         for task in work:
@@ -104,12 +105,6 @@ def _condition(producer: Producer) -> Condition:
         reasons=tuple(reason.text for reason in health.reasons),
         details={"last_sequence": health.last_sequence, "pending": health.pending},
     )
-
-
-async def _watch_ledger(gate: Gate, producer: Producer) -> None:
-    while True:
-        producer.report_ledger(await asyncio.to_thread(gate.ledger.probe))
-        await asyncio.sleep(_PROBE_SECONDS)
 
 
 def _secret(path: Path) -> str:
@@ -129,7 +124,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1)
     options = Options(**vars(parser.parse_args(argv)))
     configure_logs("demo-server")
-    structlog.get_logger("approvaltrail.demo").info("demo_started", seed=options.seed)
+    for library in _CLIENTS:
+        logging.getLogger(library).setLevel(logging.WARNING)  # a line for each call is noise
     asyncio.run(serve(options))
     return 0
 

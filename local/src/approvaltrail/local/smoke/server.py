@@ -1,4 +1,4 @@
-"""The embedding server of a smoke run: gate and producer as real code uses them."""
+"""The server of a smoke run: the demonstration's, with a tally of what clients were answered."""
 
 from __future__ import annotations
 
@@ -6,20 +6,24 @@ import contextlib
 import random
 import secrets
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from approvaltrail.gate import Gate, GateSettings, LedgerKind
-from approvaltrail.local.demo.platform import Platform
-from approvaltrail.local.demo.tools import ToolServer
-from approvaltrail.local.smoke.tally import TalliedServer, Tally
+from approvaltrail.gate import SystemClock
+from approvaltrail.local.demo.calling import Calls
+from approvaltrail.local.demo.hosting import application, gate_settings, hosted
+from approvaltrail.local.demo.people import PEOPLE
+from approvaltrail.local.demo.world import DemoWorld
+from approvaltrail.local.smoke.tally import TalliedCalls, Tally
 from approvaltrail.local.smoke.traffic import Actor
 from approvaltrail.local.stack import Servers
 from approvaltrail.producer import Producer, ProducerSettings
+from approvaltrail.schemas import ApprovalEvent, EventRecorder, Recorded
 
 SERVICE: Final = "smoke"
+LIFETIME: Final = timedelta(minutes=10)
 LATER: Final = timedelta(minutes=11)
 """Past every token's expiry, and less ahead than the sink tolerates."""
 _CLOSE_SECONDS: Final = 60.0
@@ -33,23 +37,46 @@ class LaterClock:
         return datetime.now(UTC) + LATER
 
 
+class Borrowed:
+    """A recorder that somebody else starts and closes: two servers share it."""
+
+    def __init__(self, recorder: EventRecorder) -> None:
+        self._recorder = recorder
+
+    async def record(self, event: ApprovalEvent) -> Recorded:
+        """Record one event."""
+        return await self._recorder.record(event)
+
+    def record_sync(self, event: ApprovalEvent) -> Recorded:
+        """Record one event from a thread."""
+        return self._recorder.record_sync(event)
+
+    def check(self) -> None:
+        """Return if an event could be recorded now."""
+        self._recorder.check()
+
+    def count_unrecorded(self, event: ApprovalEvent) -> None:
+        """Count a refusal that could not be recorded."""
+        self._recorder.count_unrecorded(event)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmokeServer:
     """A running server with its tally."""
 
-    server: TalliedServer
-    later: TalliedServer
-    platform: Platform
+    calls: TalliedCalls
+    later: TalliedCalls
+    """The same keys, ledger and journal with a clock past every token's expiry."""
+    world: DemoWorld
     tally: Tally
     seed: int
-    producer: Producer = field(repr=False)
 
     def actor(self, number: int) -> Actor:
         """Return one caller's line of work, with chances of its own."""
         return Actor(
-            server=self.server,
+            calls=self.calls,
             later=self.later,
-            platform=self.platform,
+            world=self.world,
             chance=random.Random(f"{self.seed}/{number}"),  # noqa: S311 - traffic, not secrets
             number=number,
         )
@@ -71,25 +98,40 @@ def producer_settings(servers: Servers, journals: Path) -> ProducerSettings:
 @contextlib.asynccontextmanager
 async def serve(servers: Servers, folder: Path, seed: int) -> AsyncIterator[SmokeServer]:
     """Run a server; when the block ends, the journal has been delivered and closed."""
-    settings = GateSettings.from_environment(
-        confirm_secret=secrets.token_urlsafe(48),
-        ledger=LedgerKind.SQLITE,
-        token_store=folder / "tokens.db",
-    )
     producer = Producer(producer_settings(servers, folder / "journals" / "main"))
     producer.start()
     try:
-        gate = Gate(settings, recorder=producer)
-        late_gate = Gate(settings, recorder=producer, ledger=gate.ledger, clock=LaterClock())
-        platform, tally = Platform(), Tally()
-        yield SmokeServer(
-            server=TalliedServer(ToolServer(gate, platform), tally),
-            later=TalliedServer(ToolServer(late_gate, platform), tally),
-            platform=platform,
-            tally=tally,
-            seed=seed,
-            producer=producer,
-        )
-        gate.ledger.close()
+        async with serving(producer, folder / "tokens.db", seed) as server:
+            yield server
     finally:
         await producer.close(timeout_seconds=_CLOSE_SECONDS)
+
+
+@contextlib.asynccontextmanager
+async def serving(
+    recorder: EventRecorder, token_store: Path, seed: int
+) -> AsyncIterator[SmokeServer]:
+    """Serve now and, on another port, eleven minutes later; give the clients of both."""
+    world, tally = DemoWorld(), Tally()
+    settings = gate_settings(secrets.token_urlsafe(48), token_store, LIFETIME)
+    now = application(settings, Borrowed(recorder), world, PEOPLE, clock=SystemClock())
+    ledger = now.gate.ledger
+    later = application(
+        settings, Borrowed(recorder), world, PEOPLE, ledger=ledger, clock=LaterClock()
+    )
+    try:
+        async with (
+            hosted(now) as here,
+            hosted(later) as there,
+            Calls(here, world) as calls,
+            Calls(there, world) as later_calls,
+        ):
+            yield SmokeServer(
+                calls=TalliedCalls(calls, tally),
+                later=TalliedCalls(later_calls, tally),
+                world=world,
+                tally=tally,
+                seed=seed,
+            )
+    finally:
+        now.gate.close()

@@ -1,15 +1,12 @@
-"""What the gate answered, counted where it answered: the measure that the store is held to."""
+"""What the server answered its clients: the measure that the store is held to."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-from approvaltrail.gate import Caller, Preflight, Refusal
-from approvaltrail.local.demo.platform import PlatformError
-from approvaltrail.local.demo.tools import CONFIRM, TOKEN, Answer, ToolServer
+from approvaltrail.local.demo.calling import Answer, Calls, Executed, Shown, TurnedDown
+from approvaltrail.local.demo.people import Person, Wish
 from approvaltrail.schemas.events import EventType, Reason
 
 
@@ -31,53 +28,58 @@ class Tally:
         """How many events the answers amount to."""
         return self.events.total()
 
-    def preflight(self, answer: Preflight) -> None:
+    def shown(self, answer: Shown) -> None:
         """Count an issuance."""
         self.events[EventType.ISSUED] += 1
         self.tokens[answer.token] = answer.nonce
 
-    def acceptance(self, token: object) -> None:
+    def executed(self, token: str) -> None:
         """Count an acceptance and the completion that follows it."""
         self.events[EventType.ACCEPTED] += 1
         self.events[EventType.COMPLETED] += 1
-        nonce = self.tokens[str(token)]
+        nonce = self.tokens[token]
         if nonce in self.accepted_nonces:
             self.reuses[nonce] += 1
         self.accepted_nonces.add(nonce)
 
-    def refusal(self, answer: Refusal, token: object, *, accepted_before: bool) -> None:
+    def turned_down(self, answer: TurnedDown, token: str | None, *, accepted_before: bool) -> None:
         """Count a refusal or a replay."""
         if not answer.recorded:
             self.unrecorded += 1
             return
-        replayed = answer.code is Reason.ALREADY_USED
+        replayed = answer.code == Reason.ALREADY_USED
         self.events[EventType.REPLAYED if replayed else EventType.REFUSED] += 1
-        nonce = self.tokens.get(token) if isinstance(token, str) else None
+        nonce = self.nonce_of(token)
         if nonce is not None and (replayed or accepted_before):
             self.reuses[nonce] += 1
 
+    def nonce_of(self, token: str | None) -> str | None:
+        """Return the nonce of a token that was issued here."""
+        return None if token is None else self.tokens.get(token)
 
-class TalliedServer(ToolServer):
-    """The tool server, with every answer counted."""
 
-    def __init__(self, server: ToolServer, tally: Tally) -> None:
-        self._server = server
+class TalliedCalls:
+    """Calls, each answer counted."""
+
+    def __init__(self, calls: Calls, tally: Tally) -> None:
+        self._calls = calls
         self._tally = tally
 
-    async def call(self, tool: str, arguments: Mapping[str, Any], caller: Caller) -> Answer:
-        """Run one tool call and count its answer."""
-        token = arguments.get(TOKEN)
-        nonce = self._tally.tokens.get(token) if isinstance(token, str) else None
-        accepted_before = nonce in self._tally.accepted_nonces
-        try:
-            answer = await self._server.call(tool, arguments, caller)
-        except PlatformError:
-            self._tally.acceptance(token)
-            raise
-        if isinstance(answer, Preflight):
-            self._tally.preflight(answer)
-        elif isinstance(answer, Refusal):
-            self._tally.refusal(answer, token, accepted_before=accepted_before)
-        elif arguments.get(CONFIRM):
-            self._tally.acceptance(token)
+    async def preflight(self, wish: Wish, person: Person) -> Answer:
+        """Ask what would happen, and count what was answered."""
+        answer = await self._calls.preflight(wish, person)
+        if isinstance(answer, Shown):
+            self._tally.shown(answer)
+        elif isinstance(answer, TurnedDown):
+            self._tally.turned_down(answer, None, accepted_before=False)
+        return answer
+
+    async def confirm(self, wish: Wish, token: str | None, person: Person) -> Answer:
+        """Ask for the execution, and count what was answered."""
+        accepted_before = self._tally.nonce_of(token) in self._tally.accepted_nonces
+        answer = await self._calls.confirm(wish, token, person)
+        if isinstance(answer, Executed) and token is not None:
+            self._tally.executed(token)
+        elif isinstance(answer, TurnedDown):
+            self._tally.turned_down(answer, token, accepted_before=accepted_before)
         return answer

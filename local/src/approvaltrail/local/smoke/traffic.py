@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import random
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final
 
-from approvaltrail.gate import Caller, Preflight
-from approvaltrail.local.demo.people import PEOPLE, Wish, elsewhere, usual_wish
-from approvaltrail.local.demo.platform import Platform, PlatformError
-from approvaltrail.local.demo.tools import ToolServer
+from approvaltrail.local.demo.calling import DemoCallError, Shown
+from approvaltrail.local.demo.people import PEOPLE, REGION, Person, Wish, elsewhere, usual_wish
+from approvaltrail.local.demo.world import DemoWorld
+from approvaltrail.local.smoke.tally import TalliedCalls
 from approvaltrail.schemas.token_shape import TOKEN_PREFIX
 
 CALLERS_AT_ONCE: Final = 16
@@ -23,119 +22,144 @@ _BASE64URL: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456
 class Actor:
     """One caller's line of work: the server now, the same server later, and chance."""
 
-    server: ToolServer
-    later: ToolServer
+    calls: TalliedCalls
+    later: TalliedCalls
     """The same keys, ledger and journal with a clock past every token's expiry."""
-    platform: Platform
+    world: DemoWorld
     chance: random.Random
     number: int
 
     @property
-    def caller(self) -> Caller:
+    def person(self) -> Person:
         """Somebody."""
         return self.chance.choice(PEOPLE)
 
-    def own(self, tool: str, **arguments: object) -> Wish:
-        """Wish for something on a cluster that nobody else names, so that no plan shifts."""
-        name = f"smoke-{self.number}-{self.chance.getrandbits(40):x}"
-        return Wish(tool, {"cluster": name, **arguments})
+    def stranger_to(self, person: Person) -> Person:
+        """Somebody of another tenant."""
+        return self.chance.choice([one for one in PEOPLE if one.tenant != person.tenant])
 
-    async def issue(self, wish: Wish, caller: Caller) -> str:
+    def new_name(self) -> str:
+        """Return a name that nobody else uses, so that no plan shifts."""
+        return f"smoke-{self.number}-{self.chance.getrandbits(40):x}"
+
+    def own(self, person: Person, tool: str, **arguments: Any) -> Wish:
+        """Wish for something on a cluster that nobody else names."""
+        return Wish(
+            tool, {"clusterId": self.world.cluster(person.tenant, self.new_name()), **arguments}
+        )
+
+    def usual(self, person: Person) -> Wish:
+        """Wish for something ordinary."""
+        return usual_wish(self.chance, person, self.world)
+
+    async def issue(self, wish: Wish, person: Person) -> str:
         """Run a preflight and return its token."""
-        answer = await self.server.call(wish.tool, wish.arguments, caller)
-        if not isinstance(answer, Preflight):
-            raise RuntimeError(f"a preflight of the smoke run was refused: {answer}")  # noqa: TRY004 - not a type error
+        answer = await self.calls.preflight(wish, person)
+        if not isinstance(answer, Shown):
+            raise DemoCallError(f"a preflight of the smoke run was not shown: {answer}")
         return answer.token
 
     async def confirm(
-        self, wish: Wish, token: str | None, caller: Caller, server: ToolServer | None = None
+        self, wish: Wish, token: str | None, person: Person, calls: TalliedCalls | None = None
     ) -> None:
-        """Confirm; the answer is counted by the server."""
-        with contextlib.suppress(PlatformError):
-            await (server or self.server).call(wish.tool, wish.confirmed_with(token), caller)
+        """Confirm; the answer is counted on its way."""
+        await (calls or self.calls).confirm(wish, token, person)
 
 
 Scenario = Callable[[Actor], Awaitable[None]]
 
 
 async def _ordinary(actor: Actor) -> None:
-    caller, wish = actor.caller, usual_wish(actor.chance)
-    await actor.confirm(wish, await actor.issue(wish, caller), caller)
+    person = actor.person
+    wish = actor.usual(person)
+    await actor.confirm(wish, await actor.issue(wish, person), person)
 
 
 async def _never_confirmed(actor: Actor) -> None:
-    await actor.issue(usual_wish(actor.chance), actor.caller)
+    person = actor.person
+    await actor.issue(actor.usual(person), person)
 
 
 async def _replayed(actor: Actor) -> None:
-    caller, wish = actor.caller, actor.own("tidb_delete_cluster")
-    token = await actor.issue(wish, caller)
-    await actor.confirm(wish, token, caller)
-    again = elsewhere(caller, address="203.0.113.9", client="curl/8.9", session="session-other")
+    person = actor.person
+    wish = actor.own(person, "tidb_delete_cluster")
+    token = await actor.issue(wish, person)
+    await actor.confirm(wish, token, person)
+    again = elsewhere(person, address="203.0.113.9", client="curl 8.9")
     for _ in range(actor.chance.randint(1, 4)):
-        await actor.confirm(wish, token, actor.chance.choice([caller, again]))
+        await actor.confirm(wish, token, actor.chance.choice([person, again]))
 
 
 async def _raced(actor: Actor) -> None:
-    caller, wish = actor.caller, actor.own("tidb_create_cluster", nodes=3)
-    token = await actor.issue(wish, caller)
-    await asyncio.gather(*(actor.confirm(wish, token, caller) for _ in range(3)))
+    person = actor.person
+    wish = Wish("tidb_create_cluster", {"displayName": actor.new_name(), "region": REGION})
+    token = await actor.issue(wish, person)
+    await asyncio.gather(*(actor.confirm(wish, token, person) for _ in range(3)))
 
 
 async def _accepted_twice(actor: Actor) -> None:
-    caller, wish = actor.caller, actor.own("tidb_execute", sql="SELECT 1")
-    token = await actor.issue(wish, caller)
-    await actor.confirm(wish, token, caller)
-    await actor.confirm(wish, token, caller)
+    person = actor.person
+    wish = actor.own(person, "tidb_execute", database="shop", sql="SELECT 1")
+    token = await actor.issue(wish, person)
+    await actor.confirm(wish, token, person)
+    await actor.confirm(wish, token, person)
 
 
 async def _carried_elsewhere(actor: Actor) -> None:
-    caller, wish = actor.caller, actor.own("tidb_create_backup", label="a")
-    token = await actor.issue(wish, caller)
-    await actor.confirm(wish, token, caller)
-    stranger = replace(caller, tenant="intruder", principal="eve@intruder.example")
-    await actor.confirm(wish, token, stranger)
-    await actor.confirm(replace(wish, tool="tidb_restore_cluster"), token, caller)
-    await actor.confirm(actor.own("tidb_create_backup", label="a"), token, caller)
-    await actor.confirm(replace(wish, arguments={**wish.arguments, "label": "b"}), token, caller)
+    person = actor.person
+    wish = actor.own(person, "tidb_create_backup", displayName="nightly-a")
+    token = await actor.issue(wish, person)
+    await actor.confirm(wish, token, person)
+    await actor.confirm(wish, token, actor.stranger_to(person))
+    other_tool = Wish("tidb_delete_cluster", {"clusterId": wish.arguments["clusterId"]})
+    await actor.confirm(other_tool, token, person)
+    other_target = actor.own(person, "tidb_create_backup", displayName="nightly-a")
+    await actor.confirm(other_target, token, person)
+    await actor.confirm(wish.with_arguments(displayName="nightly-b"), token, person)
 
 
 async def _refused_then_accepted(actor: Actor) -> None:
-    caller, wish = actor.caller, actor.own("tidb_delete_branch", branch="main")
-    token = await actor.issue(wish, caller)
-    await actor.confirm(actor.own("tidb_delete_branch", branch="main"), token, caller)
-    await actor.confirm(wish, token, caller)
+    person = actor.person
+    wish = actor.own(person, "tidb_delete_branch", branchId="main")
+    token = await actor.issue(wish, person)
+    await actor.confirm(actor.own(person, "tidb_delete_branch", branchId="main"), token, person)
+    await actor.confirm(wish, token, person)
 
 
 async def _came_late(actor: Actor) -> None:
-    caller, wish = actor.caller, actor.own("tidb_restore_backup", backup="nightly")
-    token = await actor.issue(wish, caller)
+    person = actor.person
+    backup = actor.world.backup(person.tenant, actor.new_name())
+    wish = Wish("tidb_restore_backup", {"backupId": backup})
+    token = await actor.issue(wish, person)
     if actor.chance.random() < 0.5:  # noqa: PLR2004 - half of them are spent before
-        await actor.confirm(wish, token, caller)
-    await actor.confirm(wish, token, caller, actor.later)
+        await actor.confirm(wish, token, person)
+    await actor.confirm(wish, token, person, actor.later)
 
 
 async def _failed(actor: Actor) -> None:
-    caller, wish = actor.caller, actor.own("tidb_create_cluster", nodes=3)
-    actor.platform.break_next(str(wish.arguments["cluster"]))
-    token = await actor.issue(wish, caller)
-    await actor.confirm(wish, token, caller)
-    await actor.confirm(wish, token, caller)
+    person, name = actor.person, actor.new_name()
+    wish = Wish("tidb_create_cluster", {"displayName": name, "region": REGION})
+    actor.world.break_next(name)
+    token = await actor.issue(wish, person)
+    await actor.confirm(wish, token, person)
+    await actor.confirm(wish, token, person)
 
 
 async def _without_token(actor: Actor) -> None:
-    await actor.confirm(usual_wish(actor.chance), None, actor.caller)
+    person = actor.person
+    await actor.confirm(actor.usual(person), None, person)
 
 
 async def _forged(actor: Actor) -> None:
-    wish = usual_wish(actor.chance)
-    real = await actor.issue(wish, actor.caller)
+    person = actor.person
+    wish = actor.usual(person)
+    real = await actor.issue(wish, person)
     noise = "".join(actor.chance.choices(_BASE64URL, k=42)) + "A"
     payload = actor.chance.choice(
         [real.split(".")[1], "".join(actor.chance.choices(_BASE64URL, k=80))]
     )
-    await actor.confirm(wish, f"{TOKEN_PREFIX}.{payload}.{noise}", actor.caller)
-    await actor.confirm(wish, "\x1b]0;hostile\x07 '; DROP TABLE events --", actor.caller)
+    await actor.confirm(wish, f"{TOKEN_PREFIX}.{payload}.{noise}", person)
+    await actor.confirm(wish, "\x1b]0;hostile\x07 '; DROP TABLE events --", person)
 
 
 _MIX: Final[dict[Scenario, int]] = {

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from approvaltrail.server.testing.fake_api import fake_api
 from approvaltrail.server.testing.memory import MemoryPlatform, MemoryPlatforms
-from approvaltrail.server.testing.running import RunningServer, running_server
+from approvaltrail.server.testing.running import (
+    RunningServer,
+    running_server,
+    server_settings,
+    serving,
+)
 from approvaltrail.server.testing.world import Grant, World
 
 __all__ = [
@@ -15,4 +20,6 @@ __all__ = [
     "World",
     "fake_api",
     "running_server",
+    "server_settings",
+    "serving",
 ]

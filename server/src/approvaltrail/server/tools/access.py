@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -18,6 +19,8 @@ from approvaltrail.server.problems import (
 )
 
 _T = TypeVar("_T")
+SqlRunner = Callable[[Platform], Database]
+"""Makes what runs SQL under the authority of one call."""
 
 
 class AbsentError(ToolProblemError):
@@ -45,6 +48,8 @@ class Access:
     boundary: frozenset[str] = frozenset()
     pinned: Pinned | None = None
     tls: bool = True
+    runner: SqlRunner | None = None
+    """Runs SQL instead of a login that is made for each statement."""
 
     @property
     def platform(self) -> Platform:
@@ -112,6 +117,8 @@ class Access:
         A pinned login ignores what cluster is asked for, so another one is refused here.
         """
         if self.pinned is None:
+            if self.runner is not None:
+                return self.runner(self.platform)
             return MintedDatabase(self.platform, tls=self.tls)
         if self.pinned.cluster_id != cluster_id:
             raise ToolProblemError(OUTSIDE_BOUNDARY)
@@ -147,6 +154,7 @@ def access_for(
     boundary: frozenset[str],
     pinned: Pinned | None,
     tls: bool,
+    runner: SqlRunner | None = None,
 ) -> Access:
     """Return the access of a call: under the caller's own key, else under the server's.
 
@@ -157,6 +165,7 @@ def access_for(
         boundary: the clusters that may be touched.
         pinned: the server's SQL login.
         tls: whether SQL endpoints are entered by TLS.
+        runner: runs SQL instead of a login that is made for each statement.
     """
     used = own or key
     return Access(
@@ -164,4 +173,5 @@ def access_for(
         boundary=boundary,
         pinned=None if own is not None else pinned,
         tls=tls,
+        runner=runner,
     )
