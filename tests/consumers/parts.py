@@ -23,7 +23,7 @@ from approvaltrail.schemas.messages import event_headers
 from approvaltrail.schemas.topics import DEAD, EVENTS
 from approvaltrail.store.connection import Store
 
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 90.0
 PARTITIONS = 3
 """Of each topic on one machine."""
 

@@ -19,6 +19,7 @@ from tests.consumers.parts import Journal, Topic, running, stored_ids, until
 from tests.consumers.process import SinkProcess
 
 from approvaltrail.consumers.health import Condition, HealthServer, health_app
+from approvaltrail.consumers.kafka_trouble import KafkaTroubleFilter
 from approvaltrail.consumers.logs import configure_logs
 from approvaltrail.consumers.settings import SinkSettings
 from approvaltrail.schemas.errors import SettingsError
@@ -125,6 +126,32 @@ def log_lines() -> Iterator[Callable[[], list[dict]]]:
     root.handlers[:] = handlers
     root.setLevel(level)
     structlog.reset_defaults()
+
+
+def test_lines_of_a_lost_connection_become_one_sentence_a_minute(
+    log_lines: Callable[[], list[dict]],
+) -> None:
+    """The first says where and what to do; the others are counted."""
+    library, now = logging.getLogger("aiokafka"), 0.0
+    [handler] = [one for one in logging.getLogger().handlers if one.filters]
+    handler.filters[:] = [KafkaTroubleFilter(lambda: now)]
+    refused = "[Errno 111] Connect call failed ('127.0.0.1', 9092)"
+    for _ in range(40):
+        library.error("Unable connect to node with id %s: %s", 1, refused)
+        logging.getLogger("aiokafka.consumer.fetcher").error(
+            "Failed fetch messages from %s: %s", 1, "NodeNotReadyError"
+        )
+        now += 1
+    library.error("Unable to update metadata from %s", [1])
+    now += 60
+    library.error('Unable connect to "%s:%s": %s', "kafka-1", 9092, refused)
+    library.error("Something else")
+    first, later, other = log_lines()
+    assert (first["event"], first["lines"]) == ("kafka_unreachable", 1)
+    assert first["what"].startswith("Kafka at 127.0.0.1:9092 ")
+    assert "check that Kafka runs" in first["next"]
+    assert (later["lines"], later["what"].split()[2]) == (81, "kafka-1:9092")
+    assert other["event"] == "Something else"
 
 
 def test_every_log_line_is_json_and_none_holds_a_token(

@@ -55,7 +55,7 @@ async def test_a_poisoned_and_interrupted_half_neither_loses_nor_holds_up_the_ot
     chosen = settings(
         clickhouse_dsn=engine_faults.through(database),
         flush_events=EVENTS + 2,
-        flush_interval_ms=20_000,
+        flush_interval_ms=60_000,
     )
     async with running(chosen):
         await until(lambda: len(stored_ids(store)) == EVENTS, "both halves are stored")

@@ -29,7 +29,7 @@ from approvaltrail.store.connection import Store, open_store
 from approvaltrail.store.migrations import migrate
 from approvaltrail.store.queries import Queries
 
-PATIENCE_SECONDS = 40.0
+PATIENCE_SECONDS = 90.0
 EVENTS = 50
 
 

@@ -143,6 +143,7 @@ async def _connection(url: str, person: Person, credential: str) -> AsyncIterato
         Client(
             streamable_http_client(f"{url}/mcp", http_client=http),
             client_info=Implementation(name=name, version=version),
+            mode="legacy",  # opens a session, as most clients do: its id tells a retry from others
             cache=None,
         ) as client,
     ):
