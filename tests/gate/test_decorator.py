@@ -7,7 +7,7 @@ import inspect
 import pytest
 from tests.gate.common import DELETE, EXECUTE
 
-from approvaltrail.gate import Plan, PlanError, Preflight, Refusal
+from approvaltrail.gate import ConfirmArguments, Plan, PlanError, Preflight, Refusal
 from approvaltrail.gate.testing import GateUnderTest, plan_of
 
 
@@ -40,6 +40,40 @@ async def test_a_decorated_function_runs_in_two_steps(gate: GateUnderTest) -> No
     ]  # fmt: skip
 
 
+async def test_the_embedder_names_the_confirms_arguments(gate: GateUnderTest) -> None:
+    """G1, G9: schema, text and call use the surface's own names; a clash is refused at once."""
+    names = ConfirmArguments(confirm="go", target="goTarget", token="goToken")
+
+    @gate.gate.confirmed(plan=plan_delete, arguments=names)
+    async def tidb_delete_cluster(plan: Plan) -> str | None:
+        return plan.target
+
+    shown = await tidb_delete_cluster("prod-7")
+    assert 'go: true, goTarget: "prod-7" and this goToken.\ngoToken: at1.' in shown.text
+    assert list(inspect.signature(tidb_delete_cluster).parameters)[2:] == [
+        "go", "goTarget", "goToken",
+    ]  # fmt: skip
+    ran = await tidb_delete_cluster("prod-7", go=True, goTarget="prod-7", goToken=shown.token)
+    assert ran == "prod-7"
+    with pytest.raises(PlanError, match="force"):
+        gate.gate.confirmed(
+            plan=plan_delete, tool=DELETE, arguments=ConfirmArguments(confirm="force")
+        )(tidb_delete_cluster)
+
+
+@pytest.mark.parametrize("token", [0, 7, True, b"at1.a.b", ["at1"], {"a": 1}, 1.5, "\ud800"])
+async def test_a_token_that_is_no_text_is_answered(gate: GateUnderTest, token: object) -> None:
+    """S-02: whatever stands in the token's place is malformed, and leaves one event."""
+
+    @gate.gate.confirmed(plan=plan_delete)
+    async def tidb_delete_cluster(plan: Plan) -> None:
+        pytest.fail("was run")
+
+    refused = await tidb_delete_cluster("a", confirm=True, confirm_target="a", confirm_token=token)
+    assert refused.code == "malformed_token"
+    assert gate.events.types == ["refused"]
+
+
 async def test_confirming_without_a_token_is_refused(gate: GateUnderTest) -> None:
     """G1: a first call that claims to be confirmed runs nothing."""
 
@@ -62,7 +96,12 @@ async def test_a_failed_lookup_is_answered_by_a_refusal(gate: GateUnderTest) -> 
     refused = await tidb_delete_cluster("lost")
     assert isinstance(refused, Refusal)
     assert refused.code == "plan_unavailable"
+    assert isinstance(refused.cause, TimeoutError)
     assert gate.events.types == []
+    token = await gate.preflight(DELETE, cluster="lost")
+    refused = await tidb_delete_cluster("lost", confirm=True, confirm_token=token)
+    assert (refused.code, type(refused.cause)) == ("plan_unavailable", TimeoutError)
+    assert "cause" not in refused.structured()
 
 
 def test_frameworks_see_the_plans_parameters(gate: GateUnderTest) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import base64
 import functools
 import hashlib
@@ -34,7 +35,8 @@ from approvaltrail.gate.plan import canonical_plan
 from approvaltrail.gate.testing import EventLog, plan_of
 from approvaltrail.gate.tokens import Unreadable, read
 
-DOC = (Path(__file__).parents[2] / "docs" / "gate.md").read_text("utf-8")
+ROOT = Path(__file__).parents[2]
+DOC = (ROOT / "docs" / "gate.md").read_text("utf-8")
 
 
 def block(kind: str, name: str, language: str) -> str:
@@ -100,6 +102,32 @@ def test_the_plans_of_the_document_hash_as_it_says() -> None:
         assert plan_hash(made) == one["sha256"]
         assert hashlib.sha256(one["canonical"].encode()).hexdigest() == one["sha256"]
     assert given[0]["sha256"] == HASH_OF_FIXED
+
+
+LISTED = dict(re.findall(r"^\| ([GSX]-?\d+) \|[^|]*\|(.*)$", DOC, re.MULTILINE))
+CASES = [f"G{number}" for number in range(1, 12)]
+CASES += [f"{kind}{number}" for kind in "SX" for number in range(1, 7)]
+CASES += [f"G-{number:02}" for number in range(1, 18)]
+CASES += [f"S-{number:02}" for number in (1, 2, 3, 9, 10, 11)]
+
+
+def first_line(reference: str) -> str:
+    """Return the sentence of the specification that a test is."""
+    file, _, name = reference.partition("::")
+    for node in ast.walk(ast.parse((ROOT / file).read_text("utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == name:
+            return (ast.get_docstring(node) or "").partition("\n")[0]
+    raise AssertionError(f"there is no test {reference}")
+
+
+def test_each_rule_and_fault_of_the_document_has_tests_that_name_it() -> None:
+    """The list is complete, and each test that it names says which rule or fault it is about."""
+    assert list(LISTED) == CASES
+    for case, row in LISTED.items():
+        references = re.findall(r"`(tests/[\w/]+\.py::\w+)`", row)
+        assert references, case
+        for one in references:
+            assert case in re.findall(r"[GSX]-?\d+", first_line(one)), (case, one)
 
 
 def test_the_names_of_the_document_exist() -> None:

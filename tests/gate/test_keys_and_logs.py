@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import copy
 import io
 import logging
+import pickle
 from typing import Any
 
 import pytest
@@ -43,6 +45,14 @@ def test_no_representation_shows_a_secret() -> None:
         assert SECRET not in text
         assert OTHER_SECRET not in text
         assert ring.retired[0].key_id in text or ring.signing.key_id in text
+
+
+@pytest.mark.parametrize("copied", [pickle.dumps, copy.deepcopy])
+def test_a_key_does_not_travel(copied: Any) -> None:
+    """G2: no pickle of a ring holds its secret; the error does not either."""
+    with pytest.raises(SecretError) as refused:
+        copied(ring_of(SECRET))
+    assert SECRET not in str(refused.value)
 
 
 def test_key_ids_tell_keys_apart() -> None:

@@ -67,6 +67,11 @@ def test_only_ledgered_tools_promise_to_work_once() -> None:
         "",
         "\ud800",
         "non\u00a0breaking",
+        "prod-7\u3164",
+        "prod\u2800-7",
+        "prod-7\ufe0f",
+        "prod-7\U000e0100",
+        "pr\u034fod-7",
     ],
     ids=ascii,
 )
@@ -77,6 +82,7 @@ def test_hostile_text_cannot_break_its_line_or_hide(hostile: str) -> None:
     assert len(lines) == len(plan_text(plan(details={"v": "x", "y": 1})).splitlines())
     assert f"- v: {quoted(hostile)}" in lines
     assert all(line.isprintable() for line in lines)
+    assert not any(mark in text for mark in "\u3164\u2800\ufe0f\U000e0100\u034f")
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,6 @@ def test_a_member_declares_what_it_imports(member: str) -> None:
 LOADED_BY_NAME = {
     "gate": {"pg8000", "pymysql"},  # SQLAlchemy's drivers for a ledger
     "local": {
-        "approvaltrail-server",  # the demo runs it as a program
         "clickhouse-connect",  # for its extra: compressed inserts
         "python-multipart",  # Starlette's, to read a form
     },

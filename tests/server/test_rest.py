@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 import pytest
 from tests.server.helpers import DELETE, confirmation, events_text, read_templates, secret, template
+from tests.server.mariadb import _free_port as free_port
 
 from approvaltrail.schemas import Reason
 from approvaltrail.server.rest.problem_json import status_of
@@ -138,6 +139,31 @@ async def test_a_body_that_is_no_object_is_refused(body: bytes) -> None:
     async with running_server(**REST) as server, server.rest_for(TOKEN) as http:
         answer = await http.post(f"/tools/{DELETE}", content=body)
         assert (answer.status_code, answer.json()["code"]) == (400, "invalid_body")
+
+
+async def test_calls_are_counted_by_tool_and_answer_on_a_port_of_their_own() -> None:
+    """P8: the counts are in no answer of the server's own port, and name no unknown tool."""
+    port = free_port()
+    async with (
+        running_server(**REST, metrics_port=port) as server,
+        server.rest_for(TOKEN) as http,
+        httpx.AsyncClient(trust_env=False) as web,
+    ):
+        await http.post(f"/tools/{DELETE}", json={"clusterId": "prod-1"})
+        await http.post(f"/tools/{DELETE}", json={"clusterId": "prod-1", "confirm": True})
+        async with server.client_for(server.token("acme")) as client:
+            await client.call_tool("at1.hostile", {})
+        page = (await web.get(f"http://127.0.0.1:{port}/metrics")).text
+        for answer in ("preflight", "missing_token"):
+            assert (
+                f'approvaltrail_server_calls_total{{answer="{answer}",tool="{DELETE}"}} 1' in page
+            )
+        assert 'answer="unknown_tool",tool="unknown"' in page
+        assert "hostile" not in page
+        assert (await web.get(f"{server.url}/metrics")).status_code != 200
+    async with httpx.AsyncClient(trust_env=False) as web:
+        with pytest.raises(httpx.ConnectError):
+            await web.get(f"http://127.0.0.1:{port}/metrics")
 
 
 async def test_health_is_answered_without_a_credential() -> None:

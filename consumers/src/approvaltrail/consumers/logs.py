@@ -13,6 +13,7 @@ from typing import Any, TextIO
 
 import structlog
 
+from approvaltrail.consumers.kafka_trouble import KafkaTroubleFilter
 from approvaltrail.schemas.token_shape import without_tokens
 
 _QUIET = ("urllib3.connectionpool", "clickhouse_connect", "aiokafka.consumer.group_coordinator")
@@ -37,6 +38,7 @@ def configure_logs(component: str, level: str = "info", stream: TextIO | None = 
     )
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(_formatter(before))
+    handler.addFilter(KafkaTroubleFilter())
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(level.upper())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from approvaltrail.gate.arguments import ConfirmArguments
 from approvaltrail.gate.attempt import Acceptance, Confirmed, Preflight
 from approvaltrail.gate.caller import Caller
 from approvaltrail.gate.clock import Clock, SystemClock
@@ -11,6 +12,7 @@ from approvaltrail.gate.errors import (
     LedgerFullError,
     LedgerUnavailableError,
     NotRecordedError,
+    OutcomeUnknownError,
     PlanError,
     PlanUnavailableError,
     PreflightRefusedError,
@@ -33,6 +35,7 @@ __all__ = [
     "Acceptance",
     "Caller",
     "Clock",
+    "ConfirmArguments",
     "Confirmed",
     "Deployment",
     "Gate",
@@ -46,6 +49,7 @@ __all__ = [
     "MemoryLedger",
     "NextMove",
     "NotRecordedError",
+    "OutcomeUnknownError",
     "Plan",
     "PlanError",
     "PlanUnavailableError",

@@ -8,12 +8,15 @@ attempt that is decided leaves exactly one event, or is counted where none can b
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
+from typing import Final
 
 import structlog
 
 from approvaltrail.gate import telemetry
 from approvaltrail.gate.attempt import Acceptance, Attempt, Confirmed, Execute, T
 from approvaltrail.gate.effects import Effects
+from approvaltrail.gate.errors import OutcomeUnknownError
 from approvaltrail.gate.ledger.protocol import AlreadySpent, Claim, Forgotten, PredatesLedger
 from approvaltrail.gate.means import Means, ledger_reason, make_plan
 from approvaltrail.gate.plan import plan_hash
@@ -22,7 +25,7 @@ from approvaltrail.gate.verify import Failed, Verified, check_plan, check_token
 from approvaltrail.schemas import ApprovalEvent, Outcome, Reason, RecorderUnavailableError
 
 _log = structlog.get_logger(__name__)
-_INTERRUPTIONS = (asyncio.CancelledError, KeyboardInterrupt, SystemExit)
+_INTERRUPTED: Final = "interrupted"
 
 
 class Confirming:
@@ -39,11 +42,17 @@ class Confirming:
             return acceptance
         try:
             result = await self._effects.call(execute, acceptance.plan)
-        except _INTERRUPTIONS:
-            await self.complete(acceptance, Outcome.UNKNOWN, "interrupted")
+        except GeneratorExit:  # the event loop let go of this call: nothing can be awaited now
+            self._complete_now(acceptance)
+            raise
+        except OutcomeUnknownError as error:
+            await self.complete(acceptance, Outcome.UNKNOWN, _kind(error.__cause__ or error))
             raise
         except Exception as error:
-            await self.complete(acceptance, Outcome.FAILED, type(error).__name__)
+            await self.complete(acceptance, Outcome.FAILED, _kind(error))
+            raise
+        except BaseException:  # a cancellation, Ctrl-C, an exit: the work was cut off somewhere
+            await self.complete(acceptance, Outcome.UNKNOWN, _INTERRUPTED)
             raise
         recorded = await self.complete(acceptance, Outcome.SUCCEEDED)
         return Confirmed(
@@ -91,20 +100,26 @@ class Confirming:
         self, acceptance: Acceptance, outcome: Outcome, detail: str | None = None
     ) -> bool:
         """Record how the work ended; False where it cannot be recorded, which undoes nothing."""
-        event = telemetry.completed(
-            self._means.new_id(), self._means.now(), acceptance, outcome, detail
-        )
         try:
-            await self._effects.record(event)
+            await self._effects.record(self._completed(acceptance, outcome, detail))
         except RecorderUnavailableError:
-            _log.error(
-                "completion_not_recorded",
-                acceptance_id=acceptance.event_id,
-                nonce=acceptance.verified.claims.nonce,
-                outcome=outcome.value,
-            )
+            _log_unrecorded(acceptance, outcome)
             return False
         return True
+
+    def _complete_now(self, acceptance: Acceptance) -> None:
+        event = self._completed(acceptance, Outcome.UNKNOWN, _INTERRUPTED)
+        try:
+            self._means.recorder.record_sync(event)
+        except RecorderUnavailableError:
+            _log_unrecorded(acceptance, Outcome.UNKNOWN)
+
+    def _completed(
+        self, acceptance: Acceptance, outcome: Outcome, detail: str | None
+    ) -> ApprovalEvent:
+        return telemetry.completed(
+            self._means.new_id(), self._means.now(), acceptance, outcome, detail
+        )
 
     async def _verify(self, attempt: Attempt) -> Verified | Failed:
         caller, tool, means = attempt.caller, attempt.tool, self._means
@@ -118,9 +133,10 @@ class Confirming:
         try:
             plan = await make_plan(self._effects, tool, attempt.plan)
         except Exception as error:  # noqa: BLE001 - the server's own look-up may raise anything
-            kind = type(error).__name__
-            _log.warning("plan_unavailable", tool=tool.name, error=kind)
-            return Failed(reason=Reason.PLAN_UNAVAILABLE, claims=claims, detail=kind)
+            _log.warning("plan_unavailable", tool=tool.name, error=_kind(error))
+            return Failed(
+                reason=Reason.PLAN_UNAVAILABLE, claims=claims, detail=_kind(error), cause=error
+            )
         return check_plan(claims, plan, attempt.confirm_target)
 
     async def _spend(self, attempt: Attempt, verified: Verified) -> Acceptance | Refusal:
@@ -191,7 +207,8 @@ class Confirming:
         event = telemetry.refused(
             event_id or self._means.new_id(), self._means.now(), attempt, failed
         )
-        return await self._refuse_with(event, failed.reason, spent_now=spent_now)
+        answer = await self._refuse_with(event, failed.reason, spent_now=spent_now)
+        return answer if failed.cause is None else replace(answer, cause=failed.cause)
 
     async def _refuse_with(
         self, event: ApprovalEvent, reason: Reason, *, spent_now: bool
@@ -213,6 +230,19 @@ class Confirming:
         return refusal(Reason.NOT_RECORDED, event_id=event_id, recorded=False, spent_now=spent_now)
 
 
+def _kind(error: BaseException) -> str:
+    return type(error).__name__
+
+
+def _log_unrecorded(acceptance: Acceptance, outcome: Outcome) -> None:
+    _log.error(
+        "completion_not_recorded",
+        acceptance_id=acceptance.event_id,
+        nonce=acceptance.verified.claims.nonce,
+        outcome=outcome.value,
+    )
+
+
 def _failed(verified: Verified, reason: Reason, detail: str | None = None) -> Failed:
     return Failed(
         reason=reason,
@@ -224,5 +254,5 @@ def _failed(verified: Verified, reason: Reason, detail: str | None = None) -> Fa
 
 
 def _ledger_failure(verified: Verified, error: Exception) -> Failed:
-    _log.error("ledger_failed", error=type(error).__name__)
-    return _failed(verified, ledger_reason(error), type(error).__name__)
+    _log.error("ledger_failed", error=_kind(error))
+    return _failed(verified, ledger_reason(error), _kind(error))

@@ -1,9 +1,10 @@
 """A function behind the gate: `@gate.confirmed(plan=plan_delete)`.
 
 The decorated function takes the approved plan and nothing else. Callers see the parameters of the
-function that makes the plan, and three more: `confirm`, `confirm_target`, `confirm_token`. Called
-without `confirm` it answers with a `Preflight`; with it, with the function's own result; whatever
-is refused, with a `Refusal`. `present` turns any of the three into what a transport wants.
+function that makes the plan, and three more: `confirm`, `confirm_target`, `confirm_token`, or as
+`ConfirmArguments` names them. Called without `confirm` it answers with a `Preflight`; with it, with
+the function's own result; whatever is refused, with a `Refusal`. `present` turns any of the three
+into what a transport wants.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
+from approvaltrail.gate.arguments import DEFAULT_ARGUMENTS, ConfirmArguments
 from approvaltrail.gate.attempt import Confirmed, Preflight
 from approvaltrail.gate.errors import PlanError, PreflightRefusedError
 from approvaltrail.gate.refusals import Refusal
@@ -23,16 +25,6 @@ if TYPE_CHECKING:
 
 Decorate = Callable[[Callable[..., Any]], Callable[..., Any]]
 
-_ADDED: Final = (
-    inspect.Parameter("confirm", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=bool),
-    inspect.Parameter(
-        "confirm_target", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=str | None
-    ),
-    inspect.Parameter(
-        "confirm_token", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=str | None
-    ),
-)
-
 
 def decorator(
     gate: Gate,
@@ -41,6 +33,7 @@ def decorator(
     single_use: bool | None,
     tool: str | None,
     present: Callable[[Any], Any] | None,
+    arguments: ConfirmArguments = DEFAULT_ARGUMENTS,
 ) -> Decorate:
     """Return the decorator.
 
@@ -51,22 +44,23 @@ def decorator(
             tool that is not in it.
         tool: the tool's name; unset takes the function's.
         present: turns a `Preflight`, `Refusal` or result into the transport's answer.
+        arguments: what the three arguments of a confirm are called.
 
     Raises:
-        PlanError: the table says otherwise than `single_use`, or a plain function has an
-            asynchronous plan.
+        PlanError: the table says otherwise than `single_use`, a plain function has an
+            asynchronous plan, or the plan has a parameter called like one of the three.
     """
     show = present or (lambda answer: answer)
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         row = _tool(gate, tool or function.__name__, single_use)
         if inspect.iscoroutinefunction(function):
-            gated = _asynchronous(gate, row, plan, function, show)
+            gated = _asynchronous(gate, row, plan, function, show, arguments)
         elif inspect.iscoroutinefunction(plan):
             raise PlanError(f"{row.name} is a plain function, its plan is not; make both alike")
         else:
-            gated = _plain(gate, row, plan, function, show)
-        return _dressed(gated, function, plan, present)
+            gated = _plain(gate, row, plan, function, show, arguments)
+        return _dressed(gated, function, plan, present, arguments)
 
     return decorate
 
@@ -87,25 +81,18 @@ def _asynchronous(
     plan: Callable[..., Any],
     function: Callable[..., Any],
     show: Callable[[Any], Any],
+    arguments: ConfirmArguments,
 ) -> Callable[..., Any]:
-    async def gated(
-        *arguments: Any,
-        confirm: bool = False,
-        confirm_target: str | None = None,
-        confirm_token: str | None = None,
-        **named: Any,
-    ) -> Any:
-        source = functools.partial(plan, *arguments, **named)
+    async def gated(*given: Any, **named: Any) -> Any:
+        confirm, target, token = arguments.take(named)
+        source = functools.partial(plan, *given, **named)
         if not confirm:
             try:
-                return show(await gate.preflight(tool, source))
+                return show(await gate.preflight(tool, source, arguments=arguments))
             except PreflightRefusedError as error:
                 return show(error.refusal)
-        target = confirm_target or ""
         return show(
-            _result(
-                await gate.confirm(tool, source, confirm_token, function, confirm_target=target)
-            )
+            _result(await gate.confirm(tool, source, token, function, confirm_target=target))
         )
 
     return gated
@@ -117,23 +104,18 @@ def _plain(
     plan: Callable[..., Any],
     function: Callable[..., Any],
     show: Callable[[Any], Any],
+    arguments: ConfirmArguments,
 ) -> Callable[..., Any]:
-    def gated(
-        *arguments: Any,
-        confirm: bool = False,
-        confirm_target: str | None = None,
-        confirm_token: str | None = None,
-        **named: Any,
-    ) -> Any:
-        source = functools.partial(plan, *arguments, **named)
+    def gated(*given: Any, **named: Any) -> Any:
+        confirm, target, token = arguments.take(named)
+        source = functools.partial(plan, *given, **named)
         if not confirm:
             try:
-                return show(gate.preflight_sync(tool, source))
+                return show(gate.preflight_sync(tool, source, arguments=arguments))
             except PreflightRefusedError as error:
                 return show(error.refusal)
-        target = confirm_target or ""
         return show(
-            _result(gate.confirm_sync(tool, source, confirm_token, function, confirm_target=target))
+            _result(gate.confirm_sync(tool, source, token, function, confirm_target=target))
         )
 
     return gated
@@ -148,6 +130,7 @@ def _dressed(
     function: Callable[..., Any],
     plan: Callable[..., Any],
     present: Callable[[Any], Any] | None,
+    arguments: ConfirmArguments,
 ) -> Callable[..., Any]:
     """Give the wrapper the function's name and the plan's parameters, as frameworks read them."""
     functools.update_wrapper(gated, function)
@@ -158,7 +141,12 @@ def _dressed(
     answer: Any = inspect.Signature.empty
     if present is not None:
         answer = inspect.signature(present, eval_str=True).return_annotation
-    parameters = [*rest, *_ADDED, *last]
+    added = arguments.parameters()
+    if clash := {p.name for p in added} & signature.parameters.keys():
+        raise PlanError(
+            f"the plan has a parameter {min(clash)} of its own; name the gate's otherwise"
+        )
+    parameters = [*rest, *added, *last]
     gated.__signature__ = inspect.Signature(parameters, return_annotation=answer)  # type: ignore[attr-defined]
     annotations = {
         parameter.name: parameter.annotation

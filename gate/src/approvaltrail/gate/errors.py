@@ -4,6 +4,7 @@ GateError
 ├── SecretError              the signing secret is empty or too short
 ├── PlanError                a plan holds what cannot be shown, hashed or bounded
 ├── UnknownToolError         a tool that is not in the table
+├── OutcomeUnknownError      for the embedding server: nobody knows whether the work was done
 ├── StartupRefusedError      the settings allow no safe start; names every reason
 ├── PreflightRefusedError    no token was issued; carries the refusal
 │   ├── PlanUnavailableError     the plan could not be made
@@ -47,6 +48,14 @@ class PlanError(GateError):
 
 class UnknownToolError(GateError):
     """The gate has no such tool; give a `Tool` value or add it to the gate's table."""
+
+
+class OutcomeUnknownError(GateError):
+    """The work was begun, and nobody can say whether it was done: an answer was lost, say.
+
+    Raised by what the gate executes, `from` the error that it met. The end is then recorded as
+    unknown, not as failed; the token stays spent.
+    """
 
 
 class StartupRefusedError(GateError):

@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from approvaltrail.gate.arguments import DEFAULT_ARGUMENTS, ConfirmArguments
 from approvaltrail.gate.attempt import (
     Acceptance,
     Attempt,
@@ -24,6 +25,7 @@ from approvaltrail.gate.issuing import Issuing
 from approvaltrail.gate.keys import KeyRing
 from approvaltrail.gate.ledger import Ledger
 from approvaltrail.gate.means import Means
+from approvaltrail.gate.recording import ClosedRecorder
 from approvaltrail.gate.refusals import Refusal
 from approvaltrail.gate.scrub import Scrubber, scrub_secrets
 from approvaltrail.gate.settings import Deployment, GateSettings
@@ -57,7 +59,7 @@ class Gate:
         tools: Mapping[str, Tool] = TOOLS,
     ) -> None:
         check_startup(settings, ledger)
-        clock = clock or SystemClock()
+        recorder, clock = ClosedRecorder(recorder), clock or SystemClock()
         ledger = ledger or open_ledger(settings, clock)
         check_ledger(ledger)
         means = Means(
@@ -122,21 +124,36 @@ class Gate:
         return scrub_secrets(self._means.keys.secrets)
 
     async def preflight(
-        self, tool: str | Tool, plan: PlanSource, *, caller: Caller | None = None
+        self,
+        tool: str | Tool,
+        plan: PlanSource,
+        *,
+        caller: Caller | None = None,
+        arguments: ConfirmArguments = DEFAULT_ARGUMENTS,
     ) -> Preflight:
         """Describe what the call would do and issue a token for exactly that.
+
+        The text ends with how to confirm, in the names of `arguments`.
 
         Raises:
             PreflightRefusedError: no token was issued; `refusal` says why and what to do.
             PlanError: the plan breaks a rule that its maker must keep.
         """
-        return await self._issuing.preflight(self._tool(tool), plan, caller or self._caller())
+        return await self._issuing.preflight(
+            self._tool(tool), plan, caller or self._caller(), arguments
+        )
 
     def preflight_sync(
-        self, tool: str | Tool, plan: PlanSource, *, caller: Caller | None = None
+        self,
+        tool: str | Tool,
+        plan: PlanSource,
+        *,
+        caller: Caller | None = None,
+        arguments: ConfirmArguments = DEFAULT_ARGUMENTS,
     ) -> Preflight:
         """Do as `preflight`, in a thread without an event loop; `plan` must not be a coroutine."""
-        return run(self._issuing_sync.preflight(self._tool(tool), plan, caller or self._caller()))
+        caller = caller or self._caller()
+        return run(self._issuing_sync.preflight(self._tool(tool), plan, caller, arguments))
 
     async def confirm(
         self,
@@ -155,7 +172,8 @@ class Gate:
             plan: the plan of this call, or what makes it; it must equal the approved one.
             token: what the caller presents.
             execute: is handed the approved plan; what it raises comes through, and the token
-                stays spent.
+                stays spent. An `OutcomeUnknownError` is recorded as an unknown outcome, any
+                other error as a failure.
             confirm_target: the target as the caller repeats it; None where it is not asked for.
             caller: who calls, where the gate's own `caller` cannot know.
         """
@@ -216,9 +234,17 @@ class Gate:
         single_use: bool | None = None,
         tool: str | None = None,
         present: Callable[[Any], Any] | None = None,
+        arguments: ConfirmArguments = DEFAULT_ARGUMENTS,
     ) -> Decorate:
         """Put a function behind the gate; see `approvaltrail.gate.decorator`."""
-        return decorator(self, plan=plan, single_use=single_use, tool=tool, present=present)
+        return decorator(
+            self,
+            plan=plan,
+            single_use=single_use,
+            tool=tool,
+            present=present,
+            arguments=arguments,
+        )
 
     def close(self) -> None:
         """Let go of the ledger's files."""

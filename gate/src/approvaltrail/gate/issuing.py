@@ -11,11 +11,11 @@ from dataclasses import replace
 import structlog
 
 from approvaltrail.gate import telemetry
+from approvaltrail.gate.arguments import ConfirmArguments
 from approvaltrail.gate.attempt import PlanSource, Preflight
 from approvaltrail.gate.caller import Caller
 from approvaltrail.gate.effects import Effects
 from approvaltrail.gate.errors import (
-    LedgerError,
     LedgerNotReadyError,
     NotRecordedError,
     PlanError,
@@ -41,7 +41,9 @@ class Issuing:
         self._means = means
         self._effects = effects
 
-    async def preflight(self, tool: Tool, source: PlanSource, caller: Caller) -> Preflight:
+    async def preflight(
+        self, tool: Tool, source: PlanSource, caller: Caller, arguments: ConfirmArguments
+    ) -> Preflight:
         """Make the plan, record the issuance, and only then let the token out."""
         self._check_tenant(caller)
         self._check_recordable(tool, caller)
@@ -58,7 +60,9 @@ class Issuing:
             raise self._not_issued(tool, caller) from error
         lifetime = self._means.lifetime
         return Preflight(
-            text=preflight_text(plan, token, lifetime, works_once=tool.ledgered),
+            text=preflight_text(
+                plan, token, lifetime, works_once=tool.ledgered, arguments=arguments
+            ),
             token=token,
             plan=plan,
             plan_hash=claims.plan_hash,
@@ -95,13 +99,15 @@ class Issuing:
             raise
         except Exception as error:
             _log.warning("plan_unavailable", tool=tool.name, error=type(error).__name__)
-            raise PlanUnavailableError(refusal(Reason.PLAN_UNAVAILABLE)) from error
+            refused = replace(refusal(Reason.PLAN_UNAVAILABLE), cause=error)
+            raise PlanUnavailableError(refused) from error
 
     async def _open_ledger(self) -> None:
         ledger = self._means.ledger
         try:
             await self._effects.ask(ledger.prepare, blocks=ledger.blocks)
-        except LedgerError as error:
+        except Exception as error:
+            _log.error("ledger_failed", error=type(error).__name__)
             raise LedgerNotReadyError(refusal(ledger_reason(error))) from error
 
     def _new_claims(self, tool: Tool, caller: Caller, plan: Plan) -> Claims:

@@ -11,7 +11,7 @@ import hmac
 import re
 import secrets
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import structlog
 
@@ -58,6 +58,12 @@ class Key:
             object.__setattr__(self, "key_id", key_id_of(self.secret))
         if _KEY_ID.fullmatch(self.key_id) is None:
             raise SecretError("a key id is 1 to 64 letters, digits, dots, dashes or underscores")
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be pickled: a secret does not travel in a queue, a cache or a crash report."""
+        raise SecretError(
+            "a key is not pickled; give CONFIRM_SECRET to the other process's environment"
+        )
 
     def mac(self, signed: bytes) -> bytes:
         """Return the HMAC-SHA256 of the bytes under this key."""

@@ -50,11 +50,11 @@ class Plan:
     reversible: bool
 
     def __post_init__(self) -> None:
-        _check_text("tool", self.tool, bounds.TOOL)
-        _check_text("action", self.action, bounds.ACTION)
-        _check_text("summary", self.summary, bounds.PLAN_SUMMARY)
+        self._fix("tool", bounds.TOOL)
+        self._fix("action", bounds.ACTION)
+        self._fix("summary", bounds.PLAN_SUMMARY)
         if self.target is not None:
-            _check_text("target", self.target, bounds.TARGET, may_be_empty=True)
+            self._fix("target", bounds.TARGET, may_be_empty=True)
         if not isinstance(self.reversible, bool):
             raise PlanError("reversible must be True or False")
         object.__setattr__(self, "details", frozen_details(self.details))
@@ -64,6 +64,12 @@ class Plan:
                 f"the plan has {size} bytes in canonical form and may have {PLAN_BYTES}; "
                 "name large contents by a digest"
             )
+
+    def _fix(self, name: str, maximum: int, *, may_be_empty: bool = False) -> None:
+        """Check a text and keep it as a plain one: a subclass might show itself as another."""
+        text = getattr(self, name)
+        _check_text(name, text, maximum, may_be_empty=may_be_empty)
+        object.__setattr__(self, name, str.__str__(text))
 
     def values(self) -> dict[str, Any]:
         """Return the plan as plain values, for an API client or a structured result."""

@@ -7,7 +7,7 @@ repeated, and whether the token is spent. Codes are stable; texts may be reworde
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Final
@@ -48,6 +48,9 @@ class Refusal:
     """The event that records this refusal."""
     recorded: bool = True
     """False where the refusal could only be counted, as the recorder takes no events."""
+    cause: Exception | None = field(default=None, repr=False, compare=False)
+    """On `plan_unavailable`, what the embedding server's own look-up raised, so that the server can
+    answer in its own words. In no event and no structured result."""
 
     def structured(self) -> dict[str, Any]:
         """Return the refusal for a structured result."""

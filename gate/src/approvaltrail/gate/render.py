@@ -8,21 +8,36 @@ pass for another (controls, directional marks, odd spaces, a leading quote) stan
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Final
 
+from approvaltrail.gate.arguments import DEFAULT_ARGUMENTS, ConfirmArguments
 from approvaltrail.gate.leaves import leaf_text
 from approvaltrail.gate.plan import Plan
 from approvaltrail.gate.values import Value
 
 _KEY_BREAKERS: Final = ":"
+_INVISIBLE: Final = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+"""Letters, marks and symbols that show nothing, and that Python calls printable all the same:
+Unicode's default ignorable code points, and the blank Braille pattern."""
 _UNITS: Final = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
 
 
-def preflight_text(plan: Plan, token: str, lifetime: timedelta, *, works_once: bool) -> str:
+def preflight_text(
+    plan: Plan,
+    token: str,
+    lifetime: timedelta,
+    *,
+    works_once: bool,
+    arguments: ConfirmArguments = DEFAULT_ARGUMENTS,
+) -> str:
     """Return the whole preflight: the plan, and how to proceed."""
-    return f"{plan_text(plan)}\n\n{_how_to_proceed(plan, token, lifetime, works_once)}"
+    end = _how_to_proceed(plan, token, lifetime, arguments, works_once=works_once)
+    return f"{plan_text(plan)}\n\n{end}"
 
 
 def plan_text(plan: Plan) -> str:
@@ -41,13 +56,15 @@ def plan_text(plan: Plan) -> str:
     return "\n".join(lines)
 
 
-def _how_to_proceed(plan: Plan, token: str, lifetime: timedelta, works_once: bool) -> str:  # noqa: FBT001 - private, named at its one call
-    target = "" if plan.target is None else f", confirm_target: {quoted(plan.target)}"
+def _how_to_proceed(
+    plan: Plan, token: str, lifetime: timedelta, arguments: ConfirmArguments, *, works_once: bool
+) -> str:
+    target = "" if plan.target is None else f", {arguments.target}: {quoted(plan.target)}"
     once = ", works once" if works_once else ""
     return (
         "If this is what should happen, repeat the call with the same arguments and "
-        f"confirm: true{target} and this confirm_token.\n"
-        f"confirm_token: {token}\n"
+        f"{arguments.confirm}: true{target} and this {arguments.token}.\n"
+        f"{arguments.token}: {token}\n"
         f"(expires in {spoken(lifetime)}{once})"
     )
 
@@ -64,14 +81,18 @@ def spoken(duration: timedelta) -> str:
 
 def shown(text: str) -> str:
     """Return the text as it is, or in quotes where it would not read as what it is."""
-    plain = text and text.isprintable() and text == text.strip() and not text.startswith('"')
+    plain = text and _visible(text) and text == text.strip() and not text.startswith('"')
     return text if plain else quoted(text)
+
+
+def _visible(text: str) -> bool:
+    return text.isprintable() and _INVISIBLE.search(text) is None
 
 
 def quoted(text: str) -> str:
     """Return the text as a JSON string in which every character is visible."""
     return "".join(
-        character if character.isprintable() else json.dumps(character)[1:-1]
+        character if _visible(character) else json.dumps(character)[1:-1]
         for character in json.dumps(text, ensure_ascii=False)
     )
 

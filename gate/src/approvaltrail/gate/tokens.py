@@ -64,18 +64,19 @@ def new_nonce(random: RandomSource) -> str:
 
 def mint(claims: Claims, ring: KeyRing) -> str:
     """Return the signed token; the claims' key id must be the signing key's."""
-    payload = {
-        "exp": microseconds(claims.expires_at),
-        "iat": microseconds(claims.issued_at),
-        "kid": claims.key_id,
-        "nonce": claims.nonce,
-        "plan": claims.plan_hash,
-        "target": claims.target,
-        "tenant": claims.tenant,
-        "tool": claims.tool,
-    }
-    text = json.dumps(payload, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    signed = f"{TOKEN_PREFIX}.{base64url.encode(text.encode())}"
+    payload = _canonical(
+        {
+            "exp": microseconds(claims.expires_at),
+            "iat": microseconds(claims.issued_at),
+            "kid": claims.key_id,
+            "nonce": claims.nonce,
+            "plan": claims.plan_hash,
+            "target": claims.target,
+            "tenant": claims.tenant,
+            "tool": claims.tool,
+        }
+    )
+    signed = f"{TOKEN_PREFIX}.{base64url.encode(payload)}"
     return f"{signed}.{base64url.encode(ring.signing.mac(signed.encode()))}"
 
 
@@ -99,6 +100,11 @@ def read(token: object, ring: KeyRing) -> Claims | Unreadable:
         if hmac.compare_digest(key.mac(signed), mac):
             return _claims(payload, key.key_id)
     return _unsigned(payload, ring)
+
+
+def _canonical(values: dict[str, Any]) -> bytes:
+    text = json.dumps(values, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return text.encode()
 
 
 def _object(payload: bytes) -> dict[str, Any] | None:
@@ -135,6 +141,7 @@ def _claims(payload: bytes, key_id: str) -> Claims | Unreadable:
         and all(text is None or type(text) is str for text in nullable)
         and all(type(time) is int and 0 <= time < _LATEST for time in times)
         and _NONCE.fullmatch(texts[0])
+        and _canonical(values) == payload  # one spelling: no spaces, no key twice, no other charset
     ):
         return Unreadable(reason=Reason.MALFORMED_TOKEN)
     return Claims(

@@ -40,6 +40,8 @@ class Failed:
     plan: Plan | None = None
     plan_hash: str | None = None
     detail: str | None = None
+    cause: Exception | None = None
+    """What the embedding server's own look-up raised."""
 
 
 def check_token(

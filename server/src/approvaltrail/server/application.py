@@ -25,6 +25,7 @@ from approvaltrail.schemas.messages import Probe
 from approvaltrail.server.auth import AccessTokens, Identifier
 from approvaltrail.server.errors import StartRefusedError
 from approvaltrail.server.mcp_server import McpSurface
+from approvaltrail.server.metrics import metrics_served
 from approvaltrail.server.rest import rest_routes
 from approvaltrail.server.settings import ServerSettings, listed
 from approvaltrail.server.surface import Surface
@@ -59,13 +60,15 @@ class Application:
             StartRefusedError: a target of the deployment's own login answered that it will not do.
         """
         targets = self.surface.toolbox.targets
+        registry, settings = self.surface.metrics.registry, self.settings
         try:
             await targets.look()
             if self.surface.pinned is not None and targets.hopeless():
                 raise StartRefusedError([_LOGIN_HOPELESS])
             await self._state_reach()
-            async with _beside(targets.watch(self.mcp.tools_changed), self._report_ledger()):
-                yield
+            with metrics_served(registry, settings.metrics_host, settings.metrics_port):
+                async with _beside(targets.watch(self.mcp.tools_changed), self._report_ledger()):
+                    yield
         finally:
             await self.surface.platforms.close()
 

@@ -14,6 +14,7 @@ from approvaltrail.server.database import Login, PinnedDatabase
 from approvaltrail.server.dispatch import Dispatcher
 from approvaltrail.server.errors import PlatformRefusedError
 from approvaltrail.server.mcp_server import McpSurface
+from approvaltrail.server.metrics import CallMetrics, registry_of
 from approvaltrail.server.platform import HttpPlatforms, Platforms
 from approvaltrail.server.request import Callers
 from approvaltrail.server.settings import ServerSettings, listed
@@ -77,6 +78,7 @@ def build(  # noqa: PLR0913 - each seam is optional
         dispatcher=Dispatcher(gate, toolbox),
         platforms=platforms,
         pinned=pinned,
+        metrics=CallMetrics(registry_of(recorder)),
         identifier=_mcp_identifier(settings, identifier, own_keys) if remote else None,
         runner=sql_runner,
     )

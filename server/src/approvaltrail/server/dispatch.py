@@ -7,7 +7,6 @@ no: a strange value must not slip past the record.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, cast
@@ -170,13 +169,15 @@ class _Gated:
     async def _execute(self, accepted: Acceptance) -> Done | Problem:
         try:
             result = await self._tool.execute(accepted.plan, self._access)
-        except asyncio.CancelledError:
-            await self._gate.complete(accepted, Outcome.UNKNOWN)
+        except GeneratorExit:  # the event loop let go of this call: nothing can be awaited now
             raise
         except Exception as error:  # noqa: BLE001 - whatever the work raises, its end is recorded
             unknown = isinstance(error, _UNKNOWN_OUTCOMES)
             await self._gate.complete(accepted, Outcome.UNKNOWN if unknown else Outcome.FAILED)
             return self._failed(error, accepted)
+        except BaseException:  # a cancellation, an exit: the work was cut off somewhere
+            await self._gate.complete(accepted, Outcome.UNKNOWN)
+            raise
         recorded = await self._gate.complete(accepted, Outcome.SUCCEEDED)
         return Done(result=result, event_id=accepted.event_id, completion_recorded=recorded)
 

@@ -35,7 +35,7 @@ def text_of(answer: Answer) -> str:
         case Done():
             return json.dumps(dict(answer.result), ensure_ascii=False, indent=2, default=str)
         case Refusal() | Problem():
-            return f"{_named(answer.text)} (code: {_code(answer)})"
+            return f"{_named(answer.text)} (code: {code_of(answer)})"
 
 
 def structured(answer: Answer) -> dict[str, Any]:
@@ -82,5 +82,6 @@ def _named(text: str) -> str:
     return text.replace("confirm_target", "confirmTarget").replace("confirm_token", "confirmToken")
 
 
-def _code(answer: Refusal | Problem) -> str:
+def code_of(answer: Refusal | Problem) -> str:
+    """Return the stable code of an answer that is none."""
     return answer.code.value if isinstance(answer, Refusal) else answer.code

@@ -36,6 +36,14 @@ class ServerSettings(EnvironmentSettings):
     trusted_proxies: Annotated[str, _of("TRUSTED_PROXIES", "APPROVALTRAIL_TRUSTED_PROXIES")] = ""
     """Addresses and networks whose X-Forwarded-For is believed, separated by commas."""
 
+    metrics_host: Annotated[str, _of("APPROVALTRAIL_SERVER_METRICS_HOST")] = "127.0.0.1"
+    """Where /metrics is served; it asks for no credential."""
+    metrics_port: Annotated[
+        int | None,
+        Field(ge=1, le=HIGHEST_PORT, validation_alias=named("APPROVALTRAIL_SERVER_METRICS_PORT")),
+    ] = None
+    """Unset serves no metrics."""
+
     callers: Annotated[Path | None, _of("APPROVALTRAIL_SERVER_CALLERS")] = None
     """TOML file of callers with tokens that the operator issued."""
     own_keys: Annotated[bool, _of("APPROVALTRAIL_SERVER_OWN_KEYS")] = False

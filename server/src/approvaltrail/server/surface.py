@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from approvaltrail.server.auth.identity import Identifier
 from approvaltrail.server.dispatch import Answer, Dispatcher
+from approvaltrail.server.metrics import UNKNOWN_TOOL, CallMetrics
 from approvaltrail.server.platform.protocol import Platforms
 from approvaltrail.server.platform.values import ApiKey
 from approvaltrail.server.reach import Reach, reach_of
@@ -27,6 +29,7 @@ class Surface:
     dispatcher: Dispatcher
     platforms: Platforms
     pinned: Pinned | None
+    metrics: CallMetrics
     identifier: Identifier | None
     """Tells who a presented credential stands for; None where none is asked for."""
     runner: SqlRunner | None = None
@@ -34,7 +37,12 @@ class Surface:
 
     async def call(self, name: str, arguments: Mapping[str, Any], presence: Presence) -> Answer:
         """Call a tool for a caller."""
-        return await self.dispatcher.call(name, arguments, presence, self.access(presence.api_key))
+        begun = time.perf_counter()
+        access = self.access(presence.api_key)
+        answer = await self.dispatcher.call(name, arguments, presence, access)
+        known = name if self.toolbox.named(name) is not None else UNKNOWN_TOOL
+        self.metrics.answered(known, answer, begun)
+        return answer
 
     def access(self, own: ApiKey | None) -> Access:
         """Return the access of a caller: under its own key, where it brought one."""

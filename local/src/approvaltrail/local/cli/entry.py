@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sys
 import traceback
@@ -43,6 +44,8 @@ def _check_text(arguments: Sequence[str]) -> None:
 def run(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code; never raises."""
     as_json = "--json" in arguments
+    # What keeps Kafka from being reached is told once, as this command's own error.
+    logging.getLogger("aiokafka").addHandler(logging.NullHandler())
     try:
         _check_text(arguments)
         # Loading takes a moment: a Ctrl-C during it is to end quietly too.
