@@ -44,7 +44,6 @@ def pinned(server: MariaDb, **changes: Any) -> dict[str, Any]:
     return {
         "tidb_host": "127.0.0.1",
         "tidb_port": server.port,
-        "tidb_database": "shop",
         "tidb_sql_user": server.reader,
         "tidb_sql_password": secret(PASSWORD),
         "tidb_cluster_id": CLUSTER,

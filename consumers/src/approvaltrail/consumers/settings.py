@@ -50,6 +50,7 @@ class SinkSettings(KafkaSettings, StoreSettings):
     repair_again_seconds: Annotated[float, Field(ge=1, le=604_800)] = 900.0
     """The same gap is asked for again no sooner than this."""
     health_host: str = "127.0.0.1"
+    """The address to serve health and metrics on."""
     health_port: Annotated[int, Field(ge=0, le=65_535)] | None = None
     """Where /healthz, /readyz and /metrics are served; 0 takes a free port, unset serves none."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"

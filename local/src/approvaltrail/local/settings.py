@@ -47,10 +47,15 @@ class LocalSettings(EnvironmentSettings):
     """Takes the place of the password in `clickhouse_dsn`."""
     topic_prefix: str = ""
     broker_port: Port | None = None
+    """The broker's port on the loopback; unset, like the ports below, takes a free one."""
     engine_port: Port | None = None
+    """The engine's HTTP port."""
     dashboard_port: Port | None = None
+    """The dashboard's port."""
     sink_health_port: Port | None = None
+    """Where the sink serves /healthz, /readyz and /metrics."""
     supervisor_port: Port | None = None
+    """Where `up` serves its own."""
     jar_cache: Path | None = None
     """Folder of Kafka's jars, instead of the one in the user's cache."""
     offline: bool = False

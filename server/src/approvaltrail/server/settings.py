@@ -24,6 +24,7 @@ class ServerSettings(EnvironmentSettings):
 
     service: Annotated[str, _of("APPROVALTRAIL_SERVICE")] = "tidb-mcp"
     host: Annotated[str, _of("APPROVALTRAIL_SERVER_HOST")] = "127.0.0.1"
+    """The address to listen on."""
     port: Annotated[
         int, Field(ge=0, le=HIGHEST_PORT, validation_alias=named("APPROVALTRAIL_SERVER_PORT"))
     ] = 8765
@@ -63,21 +64,30 @@ class ServerSettings(EnvironmentSettings):
     """TOML file of SQL templates."""
 
     platform_public_key: Annotated[str | None, _of("TIDB_CLOUD_PUBLIC_KEY")] = None
+    """The public half of the server's own platform key …"""
     platform_private_key: Annotated[SecretStr | None, _of("TIDB_CLOUD_PRIVATE_KEY")] = None
+    """… and its private half; also by `…_FILE`."""
     projects_url: Annotated[str, _of("TIDB_CLOUD_PROJECTS_URL")] = _ADDRESSES.projects
+    """Where the platform lists projects."""
     clusters_url: Annotated[str, _of("TIDB_CLOUD_CLUSTERS_URL")] = _ADDRESSES.clusters
+    """Where it lists and changes clusters."""
     identities_url: Annotated[str, _of("TIDB_CLOUD_IDENTITIES_URL")] = _ADDRESSES.identities
+    """Where it lists and changes SQL users."""
 
     tidb_cluster_id: Annotated[str | None, _of("TIDB_CLUSTER_ID")] = None
     """Which cluster the SQL connection below leads to, by the operator's word."""
     tidb_host: Annotated[str | None, _of("TIDB_HOST")] = None
+    """Host of the deployment's one SQL login; unset: a user is made for each statement."""
     tidb_port: Annotated[int, Field(ge=1, le=HIGHEST_PORT, validation_alias=named("TIDB_PORT"))] = (
         4000
     )
-    tidb_database: Annotated[str | None, _of("TIDB_DATABASE")] = None
+    """Its port."""
     tidb_sql_user: Annotated[str | None, _of("TIDB_SQL_USER")] = None
+    """Its user, with the cluster's prefix."""
     tidb_sql_password: Annotated[SecretStr | None, _of("TIDB_SQL_PASSWORD")] = None
+    """Its password; also by `…_FILE`."""
     tidb_tls: Annotated[bool, _of("TIDB_TLS")] = True
+    """Whether SQL endpoints are entered by TLS."""
 
     @property
     def addresses(self) -> PlatformAddresses:
