@@ -29,6 +29,7 @@ _TOKEN: Final = re.compile(rf"{TOKEN_PREFIX}\.([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]{{
 _NONCE: Final = re.compile(r"[A-Za-z0-9_-]{22,64}")
 _KEY_ID_CHARACTERS: Final = 64
 _LATEST: Final = 2**53
+_ENCODER: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True)
 _FIELDS: Final = frozenset({"exp", "iat", "kid", "nonce", "plan", "target", "tenant", "tool"})
 
 RandomSource = Callable[[int], bytes]
@@ -103,8 +104,7 @@ def read(token: object, ring: KeyRing) -> Claims | Unreadable:
 
 
 def _canonical(values: dict[str, Any]) -> bytes:
-    text = json.dumps(values, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return text.encode()
+    return _ENCODER.encode(values).encode()
 
 
 def _object(payload: bytes) -> dict[str, Any] | None:
