@@ -26,6 +26,7 @@ from clickhouse_connect.driver.exceptions import (
     ProgrammingError,
 )
 
+from approvaltrail.store.clients import Clients
 from approvaltrail.store.errors import InvalidDsnError, StoreRefusedError, StoreUnavailableError
 from approvaltrail.store.rows_file import rows_file
 
@@ -121,7 +122,7 @@ def open_store(dsn: str, *, read_only: bool = False, timeout_seconds: float = 60
 
 
 class Store:
-    """A thread-safe connection: each thread has a client of its own, made when it is needed.
+    """A thread-safe connection: each statement has a client to itself, made when none is idle.
 
     Raises from every method:
         StoreUnavailableError: whether the statement ran is unknown.
@@ -132,8 +133,7 @@ class Store:
         self._address = address
         self._read_only = read_only
         self._timeout_seconds = timeout_seconds
-        self._local = threading.local()
-        self._clients: list[Any] = []
+        self._clients = Clients(self._connect)
         self._guard = threading.Lock()
         self._helpers: ThreadPoolExecutor | None = None
         for name in _NOISY_LOGGERS:  # their warnings hold URLs with statements and parameters
@@ -204,16 +204,12 @@ class Store:
         self.query("SELECT 1")
 
     def close(self) -> None:
-        """Close the clients of all threads."""
+        """Close the clients; one in use is closed when its statement has ended."""
         with self._guard:
             helpers, self._helpers = self._helpers, None
         if helpers is not None:
             helpers.shutdown()
-        with self._guard:
-            clients, self._clients = self._clients, []
-            self._local = threading.local()
-        for client in clients:
-            client.close()
+        self._clients.close()
 
     def _helping(self) -> ThreadPoolExecutor:
         with self._guard:
@@ -227,7 +223,8 @@ class Store:
     @contextmanager
     def _translated(self) -> Iterator[Any]:
         try:
-            yield self._client()
+            with self._clients.lent() as client:
+                yield client
         except StoreUnavailableError:
             raise
         except OperationalError as error:
@@ -238,14 +235,6 @@ class Store:
             raise StoreRefusedError(getattr(error, "code", None)) from None
         except OSError as error:
             raise StoreUnavailableError(_unknown(type(error).__name__)) from None
-
-    def _client(self) -> Any:
-        client = getattr(self._local, "client", None)
-        if client is None:
-            client = self._local.client = self._connect()
-            with self._guard:
-                self._clients.append(client)
-        return client
 
     def _connect(self) -> Any:
         address = self._address
