@@ -122,6 +122,17 @@ def test_a_token_is_read_from_stdin(
     assert f"Nonce {story.events[0].nonce}" in command("trail", "-").out
 
 
+def test_bytes_on_stdin_that_are_no_text_are_a_usage_error(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the same bytes in an argument are."""
+    stdin = io.TextIOWrapper(io.BytesIO(b"\xff\xfe\x00"), "utf-8", errors="surrogateescape")
+    monkeypatch.setattr("sys.stdin", stdin)
+    ran = command("trail", "-")
+    assert ran.code == ExitCode.USAGE
+    assert "stdin is not text in UTF-8" in ran.err
+
+
 def test_a_token_without_a_readable_nonce_says_what_to_give(command: Command) -> None:
     """A token that was cut is refused with the way out, and not repeated."""
     ran = command("trail", "at1." + "A" * 40)

@@ -6,6 +6,7 @@ import csv
 import hashlib
 import io
 import json
+import os
 import zipfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -381,6 +382,8 @@ def _twice(members: dict[str, bytes]) -> None:
         (_manifest(format="approvaltrail-export/9"), "the manifest cannot be read at format"),
         (_manifest(data__rows=3), "the manifest speaks of 3 events"),
         (_manifest(data__sha256="0" * 64), "SHA-256 is not the manifest's"),
+        (_manifest(data__columns=[]), "its columns are not those of an export"),
+        (_manifest(data__columns=["event_id"]), "its columns are not those of an export"),
         (_manifest(data__bytes=10), "longer than the manifest's 10 bytes"),
         (_manifest(data__file="../../etc/passwd"), "the manifest cannot be read at data.file"),
         (_manifest(start="2099-01-01T00:00:00Z", end="2099-01-02T00:00:00Z"), "outside of the"),
@@ -400,6 +403,38 @@ def test_s_18_what_cannot_be_checked_is_not_verified(
     assert str(found).startswith("not verified: ")
     assert reason in str(found)
     assert "read)" in str(found)
+
+
+def test_s_17_no_damage_to_the_archive_itself_raises(exported: Path, tmp_path: Path) -> None:
+    """S-17: a byte changed inside a compressed member is found, whatever the decompressor says."""
+    whole = exported.read_bytes()
+    with zipfile.ZipFile(exported) as archive:
+        starts = [one.header_offset + 30 + len(one.filename) for one in archive.infolist()]
+    damaged = tmp_path / "damaged.zip"
+    found = 0
+    for start in starts:
+        for offset in range(0, 120, 3):
+            changed = bytearray(whole)
+            changed[start + offset] ^= 0x5A
+            damaged.write_bytes(changed)
+            if verify_export(damaged).verified:  # a byte of a header that says nothing of content
+                assert content(damaged) == content(exported)
+            else:
+                found += 1
+    assert found > 30
+
+
+def content(path: Path) -> dict[str, bytes]:
+    with zipfile.ZipFile(path) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def test_s_18_what_is_neither_file_nor_folder_is_not_read(tmp_path: Path) -> None:
+    """S-18: a pipe or a device, which may never end, is not an export."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for path in (pipe, Path("/dev/zero")):
+        assert "neither a file nor a folder" in str(verify_export(path))
 
 
 def test_s_18_an_empty_range_is_not_verified(queries: Queries, told: Told, tmp_path: Path) -> None:

@@ -86,6 +86,24 @@ async def test_confirming_without_a_token_is_refused(gate: GateUnderTest) -> Non
     assert gate.events.types == ["refused"]
 
 
+@pytest.mark.parametrize("confirm", ["no", "FALSE", "0", -1, 2, [], {}, object()])
+async def test_a_strange_confirm_runs_nothing_whatever_its_token(
+    gate: GateUnderTest, confirm: object
+) -> None:
+    """G1: what says neither yes nor no is a recorded attempt without a token; the token stays."""
+
+    @gate.gate.confirmed(plan=plan_delete)
+    async def tidb_delete_cluster(plan: Plan) -> str | None:
+        return plan.target
+
+    shown = await tidb_delete_cluster("prod-7")
+    given = {"confirm_target": "prod-7", "confirm_token": shown.token}
+    refused = await tidb_delete_cluster("prod-7", confirm=confirm, **given)
+    assert refused.code == "missing_token"
+    assert gate.events.types == ["issued", "refused"]
+    assert await tidb_delete_cluster("prod-7", confirm=True, **given) == "prod-7"
+
+
 async def test_a_failed_lookup_is_answered_by_a_refusal(gate: GateUnderTest) -> None:
     """G4: no token, no placeholder, no event of an issuance."""
 

@@ -186,6 +186,18 @@ async def test_a_strange_confirm_does_not_slip_past_the_record(
     assert local.recorder.events.reasons == ["missing_token"]
 
 
+@pytest.mark.parametrize("confirm", ["no", "FALSE", "0", -1, [], {}, "\x00", 2, "maybe"])
+async def test_a_strange_confirm_executes_nothing_whatever_its_token(
+    local: Local, confirm: object
+) -> None:
+    """S-02: with a good token too it is a recorded refusal, and the token stays good."""
+    both = await local.approve(DELETE, clusterId="prod-1")
+    answer = await local.call(DELETE, **{**both, "confirm": confirm})
+    assert (answer["code"], answer["nothing_executed"]) == ("invalid_arguments", True)
+    assert local.recorder.events.types == ["issued", "refused"]
+    assert (await local.call(DELETE, **both))["executed"]
+
+
 async def test_a_failed_look_up_issues_nothing(local: Local) -> None:
     """G4: a preflight that cannot find out is an error, never a placeholder."""
     local.world.silent = True

@@ -2,7 +2,7 @@
 
 A confirm is always put to the gate, however wrong its other arguments are, so that every attempt
 is decided in the one order and leaves one event. `confirm` counts as given unless it plainly says
-no: a strange value must not slip past the record.
+no: a strange value must not slip past the record. It executes only where it plainly says yes.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from approvaltrail.server.errors import (
 from approvaltrail.server.problems import (
     FAILED_INSIDE,
     INTERNAL,
+    ODD_CONFIRM,
     TARGET_UNAVAILABLE,
     UNKNOWN_TOOL,
     Problem,
@@ -46,6 +47,7 @@ from approvaltrail.server.tools.planning import absent
 from approvaltrail.server.tools.toolbox import Toolbox
 
 _PLAINLY_NO: Final = (None, False, "", "false")
+_PLAINLY_YES: Final = (True, "true")
 _UNKNOWN_OUTCOMES: Final = (PlatformOutcomeError, DatabaseOutcomeError)
 _log = structlog.get_logger(__name__)
 
@@ -116,6 +118,8 @@ class _Gated:
         given = self._read(rest)
         if any(confirm is no or confirm == no for no in _PLAINLY_NO):
             return await self._preflight(given)
+        if confirm not in _PLAINLY_YES:
+            given = ODD_CONFIRM
         accepted = await self._gate.accept(
             self._tool.tool,
             lambda: self._plan_to_confirm(given),

@@ -68,6 +68,13 @@ INTERNAL = Problem(
     next_move=NextMove.STOP,
     status=500,
 )
+ODD_CONFIRM = Problem(
+    code="invalid_arguments",
+    text="confirm is neither true nor false. Nothing was executed; send true to execute what the "
+    "user approved, or leave it out for a preflight.",
+    next_move=NextMove.CORRECT_ARGUMENTS,
+    status=422,
+)
 FAILED_INSIDE = Problem(
     code="execution_failed",
     text="The confirmed work was begun and the server failed in it. The token is spent. Look "

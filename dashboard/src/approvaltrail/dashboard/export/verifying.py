@@ -8,7 +8,9 @@ as the manifest's hash in a ticket, or the store itself (`against`).
 from __future__ import annotations
 
 import hashlib
+import lzma
 import zipfile
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +23,7 @@ from approvaltrail.dashboard.export.encodings import decoded
 from approvaltrail.dashboard.export.labelled import LabelledReuses
 from approvaltrail.dashboard.export.manifest import MANIFEST, Manifest, Query
 from approvaltrail.dashboard.export.reading import Source
-from approvaltrail.dashboard.export.rows import HASH, digest, instant, row_of
+from approvaltrail.dashboard.export.rows import COLUMNS, HASH, digest, instant, row_of
 from approvaltrail.store.answers import EventFilter, ReuseFilter, TenantScope, TimeRange
 from approvaltrail.store.errors import StoreError
 from approvaltrail.store.queries import Queries
@@ -29,6 +31,17 @@ from approvaltrail.store.queries import Queries
 _MANIFEST_BYTES: Final = 1_000_000
 _LINE_BYTES: Final = 1_000_000
 """No event is that long: a longer line is not read to its end."""
+
+_UNREADABLE: Final = (
+    OSError,
+    EOFError,
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    NotImplementedError,
+    RuntimeError,
+)
+"""What reading a damaged archive raises."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +77,7 @@ def verify_export(path: Path, against: Queries | None = None) -> Verification:
         check.run(against)
     except _NotVerifiedError as found:
         reason = str(found)
-    except (OSError, EOFError, zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
+    except _UNREADABLE as error:
         reason = f"the export cannot be read ({type(error).__name__})"
     except (StoreError, ExportError) as error:
         reason = f"the store cannot be compared: {error}"
@@ -82,7 +95,11 @@ class _Check:
         """Of each event read, its row's hash."""
 
     def run(self, against: Queries | None) -> None:
+        if self._path.exists() and not (self._path.is_dir() or self._path.is_file()):
+            raise _NotVerifiedError("it is neither a file nor a folder")
         self.manifest = manifest = self._read_manifest()
+        if manifest.data.columns != COLUMNS:
+            raise _NotVerifiedError("its columns are not those of an export")
         with self._open(manifest.data.file) as file:
             bytes_read = _Hashed(file, manifest.data.bytes)
             self._read_rows(bytes_read, manifest)

@@ -24,7 +24,7 @@ def nonce_of(pasted: str) -> str:
     Raises:
         typer.BadParameter: there is none, or it is too long. The message never repeats a token.
     """
-    text = (sys.stdin.readline(_LINE) if pasted == "-" else pasted).strip()
+    text = (_line() if pasted == "-" else pasted).strip()
     if looks_like_token(text):
         found = nonce_in(text)
         if found is None:
@@ -39,3 +39,12 @@ def nonce_of(pasted: str) -> str:
             f"a nonce has 1 to {bounds.NONCE} characters, this has {len(text)}", param_hint=_HINT
         )
     return text
+
+
+def _line() -> str:
+    try:
+        line = sys.stdin.readline(_LINE)
+        line.encode()
+    except UnicodeError:
+        raise typer.BadParameter("stdin is not text in UTF-8", param_hint=_HINT) from None
+    return line
