@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import warnings
@@ -90,7 +91,7 @@ child = os.fork()
 if child == 0:
     os.close(1)
     time.sleep(600)
-print(child, flush=True)
+os.write(1, b"child=%d;" % child)  # at once: log lines are written beside it
 os._exit(0)
 """
 
@@ -101,7 +102,9 @@ def test_a_surviving_child_does_not_hold_the_journal(tmp_path: Path) -> None:
         [sys.executable, "-c", SURVIVING_CHILD, str(tmp_path)], stdout=subprocess.PIPE, text=True
     )
     assert parent.stdout is not None
-    child = int(parent.stdout.read().splitlines()[-1])
+    written = re.search(r"child=(\d+);", parent.stdout.read())
+    assert written is not None
+    child = int(written[1])
     parent.wait()
     parent.stdout.close()
     try:
