@@ -36,6 +36,7 @@ from approvaltrail.local.broker import BrokerProcess
 from approvaltrail.producer import Producer
 from approvaltrail.producer.errors import RelayError
 from approvaltrail.producer.link import Link
+from approvaltrail.producer.relay import ended
 from approvaltrail.schemas import topics
 from approvaltrail.schemas.messages import owner_of
 
@@ -400,3 +401,23 @@ async def test_idle_producers_write_nothing(
     numbers = collections.Counter(owner_of(message.headers)[1] for message in messages)
     assert set(numbers.values()) == {2}
     wait_until(lambda: len(bodies_in(file)) == 100, "each once in the journal")
+
+
+async def test_a_task_that_takes_a_cancellation_for_its_own_is_ended_all_the_same() -> None:
+    """P-07: nothing that a client swallows keeps the relay from its next client."""
+    swallowed = 0
+
+    async def stubborn() -> None:
+        nonlocal swallowed
+        while swallowed < 2:
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                swallowed += 1
+        await asyncio.sleep(60)
+
+    task = asyncio.create_task(stubborn())
+    await asyncio.sleep(0)
+    await ended(task)
+    assert task.done()
+    assert swallowed == 2

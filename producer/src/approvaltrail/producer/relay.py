@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from approvaltrail.schemas.messages import Heartbeat
 
 _TEND_SECONDS: Final = 0.5
+_CANCELLATIONS: Final = 10
+_CANCEL_SECONDS: Final = 1.0
 _LOOK_SECONDS: Final = 0.1
 _CLOSING_RETRY_SECONDS: Final = 0.3
 _JOIN_SECONDS: Final = 3.0
@@ -187,8 +189,7 @@ class Relay:
             while not await self._turn(link):
                 backoff.reset()
         finally:
-            repairs.cancel()
-            await asyncio.gather(repairs, link.discard(), return_exceptions=True)
+            await asyncio.gather(ended(repairs), link.discard(), return_exceptions=True)
 
     async def _turn(self, link: Link) -> bool:
         """Send what is due; return whether the relay is to end now."""
@@ -305,3 +306,12 @@ async def _cancel_others() -> None:
         task.cancel()
     if others:
         await asyncio.wait(others, timeout=_LOOK_SECONDS)
+
+
+async def ended(task: asyncio.Task[None]) -> None:
+    """End a task whose client may take a cancellation for its own and go on: ask again."""
+    for _ in range(_CANCELLATIONS):
+        task.cancel()
+        await asyncio.wait({task}, timeout=_CANCEL_SECONDS)
+        if task.done():
+            return

@@ -113,7 +113,8 @@ class RepairReader:
             **connection_options(self._settings),
         )
         try:
-            await asyncio.wait_for(consumer.start(), self._settings.relay_connect_seconds)
+            async with asyncio.timeout(self._settings.relay_connect_seconds):
+                await consumer.start()
             backoff.reset()
             while True:
                 batch = await consumer.getmany(timeout_ms=1_000, max_records=500)
@@ -145,6 +146,7 @@ class RepairReader:
 
 async def _stopped(consumer: AIOKafkaConsumer) -> None:
     try:
-        await asyncio.wait_for(consumer.stop(), _STOP_SECONDS)
+        async with asyncio.timeout(_STOP_SECONDS):
+            await consumer.stop()
     except (KafkaError, OSError, TimeoutError):
         return
