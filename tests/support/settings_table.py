@@ -1,6 +1,6 @@
-"""The README's table of settings, written from the settings themselves.
+"""The page of settings, its tables written from the settings themselves.
 
-`python -m tests.support.settings_table` writes it anew between its markers in README.md.
+`python -m tests.support.settings_table` writes them anew between the markers in docs/settings.md.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import inspect
 import pkgutil
 import textwrap
 from collections.abc import Iterator
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Final
 
@@ -19,10 +21,20 @@ from pydantic_core import PydanticUndefined
 
 from approvaltrail.schemas.environment import EnvironmentSettings, variable_names
 
-README: Final = Path(__file__).parents[2] / "README.md"
+PAGE: Final = Path(__file__).parents[2] / "docs" / "settings.md"
 BEGIN: Final = "<!-- settings: begin -->"
 END: Final = "<!-- settings: end -->"
-PARTS: Final = ("schemas", "gate", "producer", "store", "consumers", "dashboard", "local", "server")
+PARTS: Final = {
+    "schemas": "Kafka, for whoever speaks to it",
+    "gate": "Gate",
+    "producer": "Producer",
+    "store": "ClickHouse, for whoever speaks to it",
+    "consumers": "Sink",
+    "dashboard": "Dashboard",
+    "local": "One machine: `up` and `demo`",
+    "server": "Server",
+}
+"""Each part that has settings, and what its table is called."""
 
 
 def settings_classes() -> Iterator[tuple[str, type[EnvironmentSettings]]]:
@@ -55,16 +67,19 @@ def rows() -> Iterator[tuple[str, str, str, str]]:
             yield part, variables, _default(field), meanings.get(name, "")
 
 
-def table() -> str:
-    """Return the whole table in Markdown."""
-    lines = ["| part | variable, aliases | default | meaning |", "|---|---|---|---|"]
-    lines += [f"| {' | '.join(row)} |" for row in rows()]
-    return "\n".join(lines)
+def tables() -> str:
+    """Return a table in Markdown for each part, under its heading."""
+    lines: list[str] = []
+    for part, group in groupby(rows(), key=itemgetter(0)):
+        lines += ["", f"## {PARTS[part]}", ""]
+        lines += ["| variable, aliases | default | meaning |", "|---|---|---|"]
+        lines += [f"| {' | '.join(row)} |" for _, *row in group]
+    return "\n".join(lines).strip()
 
 
 def written() -> str:
-    """Return the table as it stands in the README."""
-    text = README.read_text("utf-8")
+    """Return the tables as they stand on the page."""
+    text = PAGE.read_text("utf-8")
     return text[text.index(BEGIN) + len(BEGIN) : text.index(END)].strip()
 
 
@@ -103,11 +118,11 @@ def _docstrings(kind: type) -> dict[str, str]:
 
 
 def main() -> None:
-    """Write the table into the README."""
-    text = README.read_text("utf-8")
+    """Write the tables into the page."""
+    text = PAGE.read_text("utf-8")
     before, rest = text.split(BEGIN)
     after = rest.split(END)[1]
-    README.write_text(f"{before}{BEGIN}\n{table()}\n{END}{after}", "utf-8")
+    PAGE.write_text(f"{before}{BEGIN}\n{tables()}\n{END}{after}", "utf-8")
 
 
 if __name__ == "__main__":
