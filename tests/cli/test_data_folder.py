@@ -81,6 +81,14 @@ def test_a_folder_that_cannot_be_made_is_an_error_with_a_way_out(tmp_path: Path)
         DataFolder(tmp_path / "file" / "data").create()
 
 
+@pytest.mark.parametrize("name", ["a{1,2}", "what?", "all*"])
+def test_a_folder_that_the_engine_would_misread_is_refused(tmp_path: Path, name: str) -> None:
+    """The engine takes such a path for a pattern, and would keep its files elsewhere."""
+    with pytest.raises(DataFolderError, match="takes for a pattern: give another with --data"):
+        DataFolder(tmp_path / name).create()
+    assert not (tmp_path / name).exists()
+
+
 def test_addresses_come_from_flags_then_variables_then_the_running_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

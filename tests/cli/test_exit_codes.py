@@ -12,7 +12,12 @@ from approvaltrail.local.cli import app as commands
 from approvaltrail.local.cli.exit_codes import ExitCode
 from approvaltrail.local.cli.failures import code_of
 from approvaltrail.local.engine import EngineStartError
-from approvaltrail.local.errors import AlreadyRunningError, DataFolderError, NotRunningError
+from approvaltrail.local.errors import (
+    AlreadyRunningError,
+    DataFolderError,
+    NotRunningError,
+    StuckError,
+)
 from approvaltrail.producer.errors import JournalDirectoryError
 from approvaltrail.schemas.errors import SettingsError
 from approvaltrail.store.errors import InvalidDsnError, StoreUnavailableError
@@ -101,6 +106,20 @@ def test_a_fault_of_the_program_says_where_and_not_what(
     assert ran.code == ExitCode.INTERNAL
     assert "ZeroDivisionError" in ran.err
     assert "secret text" not in ran.err
+
+
+def test_the_error_of_one_task_of_a_group_is_that_error(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What stops a group of tasks is told as itself, not as a fault of the program."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise ExceptionGroup("tasks", [ExceptionGroup("inner", [StuckError("nothing arrives")])])
+
+    monkeypatch.setattr(commands, "app", fail)
+    ran = command("version")
+    assert ran.code == ExitCode.UNAVAILABLE
+    assert ran.err == "error: nothing arrives\n"
 
 
 def test_ctrl_c_ends_with_130(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:

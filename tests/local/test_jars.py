@@ -83,6 +83,12 @@ def test_concurrent_callers_all_get_the_jar(tmp_path: Path) -> None:
     ensure_jars(tmp_path, pins=[SMALL], offline=True)
 
 
+def test_a_cache_that_java_cannot_name_is_refused(tmp_path: Path) -> None:
+    """A class path is cut at each colon."""
+    with pytest.raises(JarError, match="APPROVALTRAIL_JAR_CACHE to a folder without one"):
+        ensure_jars(tmp_path / "a:b", pins=[SMALL])
+
+
 def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     """A folder that cannot be made is named in the error."""
     (tmp_path / "file").write_text("in the way")

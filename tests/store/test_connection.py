@@ -106,6 +106,8 @@ def test_a_wrong_password_is_refused_without_being_shown(database: str) -> None:
         f"http://u:{PASSWORD}@host:port/db",
         "chdb://relative/folder",
         "chdb:///",
+        "chdb:///a/folder{1,2}",
+        "chdb:///a/folder%3Fb",
         "",
     ],
 )

@@ -41,7 +41,7 @@ class Child:
     Its output goes to `log` (appended; set aside as `<log>.1` once it passes 16 MiB), never to a
     pipe that nobody reads. Only the handful of variables in `KEPT_ENVIRONMENT` reach the program,
     plus `environment`: secrets of the owner stay with the owner. With `inherit_environment` all
-    of the owner's variables reach it.
+    of the owner's variables reach it. It runs in `folder`, by default the owner's.
     """
 
     def __init__(
@@ -49,12 +49,14 @@ class Child:
         command: Sequence[str],
         *,
         log: Path,
+        folder: Path | None = None,
         environment: Mapping[str, str] | None = None,
         inherit_environment: bool = False,
         grace_seconds: float = 10.0,
     ) -> None:
         self.command = tuple(command)
         self.log = log
+        self._folder = folder
         self._environment = dict(environment or {})
         self._inherit_environment = inherit_environment
         self._grace_seconds = grace_seconds
@@ -148,6 +150,8 @@ class Child:
         shim += ["--grace-seconds", str(self._grace_seconds)]
         if self._inherit_environment:
             shim.append("--inherit-environment")
+        if self._folder is not None:
+            shim += ["--folder", os.fspath(self._folder)]
         for name in self._environment:  # names alone: everybody can read a command line
             shim += ["--keep", name]
         return [*shim, "--", *self.command]
@@ -186,6 +190,7 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="approvaltrail.local.child", description=__doc__)
     parser.add_argument("--grace-seconds", type=float, default=10.0)
     parser.add_argument("--inherit-environment", action="store_true")
+    parser.add_argument("--folder")
     parser.add_argument("--keep", action="append", default=[], metavar="NAME")
     parser.add_argument("command", nargs="+")
     return parser.parse_args(argv)
@@ -211,6 +216,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         stdin=subprocess.DEVNULL,
         stdout=sys.stderr.fileno(),
         env=_environment(arguments),
+        cwd=arguments.folder,
         start_new_session=True,
         preexec_fn=lambda: _die_with(shim_pid),  # noqa: PLW1509 - no thread runs yet
     )

@@ -16,6 +16,7 @@ from typing import Final
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from approvaltrail.local.errors import AlreadyRunningError, DataFolderError
+from approvaltrail.store.connection import CHDB_PATTERNS
 
 _TRIES: Final = 5
 _BETWEEN_TRIES_SECONDS: Final = 0.05
@@ -94,8 +95,13 @@ class DataFolder:
         """Make the folder, readable by its owner only.
 
         Raises:
-            DataFolderError: it cannot be made.
+            DataFolderError: it cannot be made, or the engine could not find its files in it.
         """
+        if CHDB_PATTERNS & set(str(self.root.resolve())):
+            raise DataFolderError(
+                f"the data folder {self.root.resolve()} has one of * ? {{ }} in its path, which "
+                "the engine takes for a pattern: give another with --data or APPROVALTRAIL_DATA"
+            )
         try:
             self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
             self.logs.mkdir(exist_ok=True, mode=0o700)

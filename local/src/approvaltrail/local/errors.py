@@ -4,6 +4,7 @@ LocalError
 ├── AlreadyRunningError   another `up` holds the data folder
 ├── DataFolderError       the data folder cannot be used
 ├── PartStartError        a part did not become ready
+├── StuckError            all parts run, and what was waited for does not come
 ├── NotRunningError       an address was asked for and nothing names one
 ├── NothingFoundError     nothing is known of what a command was asked about
 └── StillReportsError     a producer that is to be retired is alive
@@ -32,6 +33,10 @@ class PartStartError(LocalError):
     """A supervised part did not become ready in time; its log says why."""
 
     retriable: ClassVar[bool] = True
+
+
+class StuckError(LocalError):
+    """What was waited for did not come, although all parts run."""
 
 
 class NotRunningError(LocalError):

@@ -39,6 +39,8 @@ _INTERFACES: Final = {
     "clickhouse": "http",
     "clickhouses": "https",
 }
+CHDB_PATTERNS: Final = frozenset("*?{}")
+"""chDB takes these in a folder's name for a pattern of files, or for the beginning of settings."""
 _NOISY_LOGGERS: Final = ("urllib3.connectionpool", "clickhouse_connect")
 _READ_ONLY: Final = {"readonly": 2}
 _HELPERS: Final = 3
@@ -89,10 +91,15 @@ class Address:
         if parts.scheme == "chdb":
             if parts.netloc or parts.path in ("", "/"):
                 raise InvalidDsnError("a chdb DSN names a folder, as chdb:///var/lib/trail")
+            if CHDB_PATTERNS & set(folder := unquote(parts.path)):
+                raise InvalidDsnError(
+                    "the folder of a chdb DSN has one of * ? { } in its path, which chDB takes for "
+                    "a pattern: name another folder"
+                )
             database = dict(pair.partition("=")[::2] for pair in parts.query.split("&")).get(
                 "database"
             )
-            return cls("chdb", None, None, None, None, database or None, unquote(parts.path))
+            return cls("chdb", None, None, None, None, database or None, folder)
         interface = _INTERFACES.get(parts.scheme)
         if interface is None or not parts.hostname:
             raise InvalidDsnError(

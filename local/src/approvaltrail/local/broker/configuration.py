@@ -40,7 +40,7 @@ class Node:
         return f"{self.node_id}@{HOST}:{self.controller_port}"
 
 
-def server_properties(node: Node, voters: tuple[Node, ...], data: Path) -> dict[str, str]:
+def server_properties(node: Node, voters: tuple[Node, ...], data: str) -> dict[str, str]:
     """Return the properties of one node: combined roles, loopback, durable, quick to come back."""
     single = len(voters) == 1
     copies, in_sync = ("1", "1") if single else ("3", "2")
@@ -54,7 +54,7 @@ def server_properties(node: Node, voters: tuple[Node, ...], data: Path) -> dict[
         "advertised.listeners": f"PLAINTEXT://{HOST}:{node.port}",
         "controller.listener.names": "CONTROLLER",
         "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
-        "log.dirs": str(data),
+        "log.dirs": data,
         "auto.create.topics.enable": "false",
         "num.partitions": "3",
         "default.replication.factor": copies,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import hashlib
+import os
 import tempfile
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
@@ -76,7 +77,12 @@ def ensure_jars(
     Safe for several processes at once: one fetches, the others wait for it. A jar appears in the
     cache in one step, checked. Raises JarError.
     """
-    cache = cache or default_cache()
+    cache = (cache or default_cache()).absolute()
+    if os.pathsep in str(cache):
+        raise JarError(
+            f"Java cannot take jars from {cache}: its class path is cut at each {os.pathsep!r}; "
+            "set APPROVALTRAIL_JAR_CACHE to a folder without one"
+        )
     wanted = tuple(pins if pins is not None else pinned_jars())
     report = _Reporter(len(wanted), progress)
     bad = [jar for jar in wanted if not report.checked(jar, intact=_is_intact(jar, cache))]

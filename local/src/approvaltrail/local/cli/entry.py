@@ -81,6 +81,7 @@ def _failed(error: Exception, *, as_json: bool) -> int:
         return _misused(error, as_json=as_json)
     from approvaltrail.local.cli.failures import code_of  # noqa: PLC0415 - loaded by now, or broken
 
+    error = _sole(error)
     code = code_of(error)
     if os.environ.get(DEBUG_VARIABLE):
         traceback.print_exception(error)
@@ -98,6 +99,13 @@ def _failed(error: Exception, *, as_json: bool) -> int:
         as_json=as_json,
     )
     return code
+
+
+def _sole(error: Exception) -> Exception:
+    """Return what went wrong in the one task that failed of a group."""
+    while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error
 
 
 def _misused(error: Any, *, as_json: bool) -> int:

@@ -16,6 +16,7 @@ from approvaltrail.local.errors import (
     NotRunningError,
     PartStartError,
     StillReportsError,
+    StuckError,
 )
 from approvaltrail.producer.errors import JournalDirectoryError, ProducerError
 from approvaltrail.schemas.errors import SettingsError
@@ -29,6 +30,7 @@ _CODES: dict[type[Exception], ExitCode] = {
     NothingFoundError: ExitCode.NOTHING_FOUND,
     StillReportsError: ExitCode.FAILED_CHECK,
     PartStartError: ExitCode.UNAVAILABLE,
+    StuckError: ExitCode.UNAVAILABLE,
     BrokerError: ExitCode.UNAVAILABLE,
     EngineError: ExitCode.UNAVAILABLE,
     ChildError: ExitCode.UNAVAILABLE,

@@ -16,6 +16,7 @@ from typing import Final, TypeVar
 
 import structlog
 
+from approvaltrail.local.errors import StuckError
 from approvaltrail.local.smoke import evidence
 from approvaltrail.local.smoke.evidence import Number
 from approvaltrail.local.smoke.poison import record_poison
@@ -145,7 +146,7 @@ class Play:
                 behind = await lag(self.kafka, _SINK_TOPICS, _GROUP)
                 return (stored >= self.tally.total and dead >= 1 and behind == 0) or None
 
-            with contextlib.suppress(TimeoutError):  # the checks then say what lacks
+            with contextlib.suppress(StuckError):  # the checks then say what lacks
                 await _until(arrived, "not all arrived")
 
 
@@ -153,7 +154,7 @@ async def _until(look: Callable[[], Awaitable[_Found | None]], problem: str) -> 
     """Look again and again until there is something.
 
     Raises:
-        TimeoutError: two minutes passed.
+        StuckError: two minutes passed.
     """
     deadline = time.monotonic() + _SETTLE_SECONDS
     while time.monotonic() < deadline:
@@ -161,4 +162,6 @@ async def _until(look: Callable[[], Awaitable[_Found | None]], problem: str) -> 
         if found is not None:
             return found
         await asyncio.sleep(_LOOK_EVERY_SECONDS)
-    raise TimeoutError(problem)
+    raise StuckError(
+        f"{problem}, {_SETTLE_SECONDS:g} s long: run again with --keep, and see the logs"
+    )
