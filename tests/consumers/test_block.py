@@ -15,7 +15,7 @@ from tests.contract.strategies import recorded_events
 
 from approvaltrail.consumers.block import BlockBuilder, new_fence
 from approvaltrail.consumers.isolation import find_bad
-from approvaltrail.consumers.sorting import Rejected, sort_by_contract
+from approvaltrail.consumers.sorting import Rejected, sort_by_header
 from approvaltrail.consumers.window import time_window
 from approvaltrail.schemas.contract import HEADER_BYTES, event_contract, event_contracts
 from approvaltrail.schemas.encoding import decode_event, decode_values, encode_recorded
@@ -78,12 +78,14 @@ def test_messages_without_a_known_header_are_sorted_out_undecoded() -> None:
         (Message(None), DeadLetterCause.EMPTY),
         (Message(b""), DeadLetterCause.EMPTY),
         (Message(b"\xc3\x01abc"), DeadLetterCause.BAD_FRAMING),
-        (Message(b"\x00\x00\x00\x00\x07" + b"x" * 40), DeadLetterCause.BAD_FRAMING),
+        (Message(b"\x00\x00\x00\x07"), DeadLetterCause.BAD_FRAMING),
         (Message(b"\xc3\x01" + b"?" * 8 + b"rest"), DeadLetterCause.UNKNOWN_SCHEMA),
     ]
-    mixed = [good[0], bad[0][0], bad[1][0], good[1], bad[2][0], bad[3][0], bad[4][0], good[2]]
-    found = sort_by_contract(mixed, event_contracts())
-    assert found.by_contract == {event_contract().header: good}
+    foreign = Message(b"\x00\x00\x00\x00\x07" + b"x" * 40)
+    mixed = [good[0], bad[0][0], bad[1][0], foreign, good[1], *(one for one, _ in bad[2:]), good[2]]
+    found = sort_by_header(mixed, event_contracts())
+    assert found.by_header == {event_contract().header: good}
+    assert found.strangers == {b"\x00\x00\x00\x00\x07": [foreign]}
     assert [one.cause for one in found.rejected] == [cause for _, cause in bad]
 
 
@@ -101,7 +103,7 @@ def test_no_misframed_body_gets_through_or_harms_a_neighbour(store: Store) -> No
         values = [*bodies[:middle], poison, *bodies[middle + 1 :]]
         messages = [Message(value, 9_000 + at, case) for at, value in enumerate(values)]
         block = builder.build(messages)
-        bad = find_bad(messages, times)
+        bad = find_bad(messages, builder.single_object, times)
         assert [one.message.offset for one in bad] in ([], [9_000 + middle])
         try:
             insert_events(store, block.data, block.fence, block.contract.fingerprint, times)
@@ -147,6 +149,7 @@ def test_a_time_that_no_calendar_knows_is_out_of_range() -> None:
     times = time_window(
         retention_days=30, future_tolerance_seconds=60, now=datetime(2026, 11, 30, tzinfo=UTC)
     )
-    [bad] = find_bad([Message(stream.getvalue())], times)
+    single_object = BlockBuilder(event_contract()).single_object
+    [bad] = find_bad([Message(stream.getvalue())], single_object, times)
     assert (sequence, event.sequence) == (1, 1)
     assert bad.cause is DeadLetterCause.TIME_OUT_OF_RANGE

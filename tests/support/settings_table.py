@@ -25,7 +25,7 @@ PAGE: Final = Path(__file__).parents[2] / "docs" / "settings.md"
 BEGIN: Final = "<!-- settings: begin -->"
 END: Final = "<!-- settings: end -->"
 PARTS: Final = {
-    "schemas": "Kafka, for whoever speaks to it",
+    "schemas": "Kafka and a schema registry, for whoever speaks to them",
     "gate": "Gate",
     "producer": "Producer",
     "store": "ClickHouse, for whoever speaks to it",

@@ -1,6 +1,6 @@
 """Avro passthrough: many encoded events become one block for the store, none of them decoded.
 
-A message is a ten-byte header (marker and schema fingerprint) and a record's bytes. The record is
+A message is a header (in either framing) and a record's bytes. The record is
 put, as it is, between a few fields of our own, and the whole under one Avro object container file
 (Avro 1.12 specification, "Object Container Files") whose schema is the writer's with those fields
 around it: `kafka_partition`, `kafka_offset`, …the event…, `fence`.
@@ -24,7 +24,7 @@ from typing import Any, Final, Protocol
 
 import fastavro
 
-from approvaltrail.schemas.contract import HEADER_BYTES, Contract
+from approvaltrail.schemas.contract import Contract
 from approvaltrail.schemas.encoding import varint
 
 PARTITION_FIELD: Final = "kafka_partition"
@@ -72,14 +72,16 @@ def new_fence() -> int:
 
 
 class BlockBuilder:
-    """Builds blocks of one contract; keeps the container's header, which never changes."""
+    """Builds blocks of one contract in one framing; the container's header never changes."""
 
-    def __init__(self, contract: Contract) -> None:
+    def __init__(self, contract: Contract, header: bytes | None = None) -> None:
+        """Take the contract, and the header of its messages where it is not the contract's own."""
         self.contract = contract
+        self._header_bytes = len(header or contract.header)
         self._header = _file_header(contract.schema)
 
     def build(self, messages: Iterable[Message]) -> Block:
-        """Put messages that begin with this contract's header into one block.
+        """Put messages that begin with this builder's header into one block.
 
         The offset is written as two precomputed bytes (its 14 low bits) and a high part that
         changes once in 8,192 offsets. For small offsets that is a longer varint than need be,
@@ -89,7 +91,7 @@ class BlockBuilder:
         lows = _low_parts()
         partition, start, last_high, high_part = -1, b"", -1, b""
         records: list[bytes] = []
-        add = records.append
+        add, header_bytes = records.append, self._header_bytes
         for message in messages:
             if message.partition != partition:
                 partition = message.partition
@@ -98,10 +100,17 @@ class BlockBuilder:
             high = zigzag >> _LOW_BITS
             if high != last_high:
                 last_high, high_part = high, _unsigned_varint(high)
-            record = message.value[HEADER_BYTES:]  # type: ignore[index] # sorted: has a header
+            record = message.value[header_bytes:]  # type: ignore[index] # sorted: has a header
             add(start + lows[zigzag & _LOW_MASK] + high_part + record)
         data = self._container(records, varint(fence))
         return Block(contract=self.contract, fence=fence, data=data, events=len(records))
+
+    def single_object(self, message: Message) -> bytes:
+        """Return a message's event as its journal holds it, whatever framing it came in."""
+        value = message.value or b""
+        if value.startswith(self.contract.header):
+            return value
+        return self.contract.header + value[self._header_bytes :]
 
     def _container(self, records: list[bytes], separator: bytes) -> bytes:
         body = separator.join(records) + separator

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -11,13 +11,13 @@ from typing import Any
 import structlog
 
 from approvaltrail.consumers.block import Block, BlockBuilder
+from approvaltrail.consumers.headers import Headers
 from approvaltrail.consumers.isolation import ROW_CODES, find_bad, refused_alone
 from approvaltrail.consumers.metrics import SinkMetrics
 from approvaltrail.consumers.settings import SinkSettings
-from approvaltrail.consumers.sorting import Rejected, sort_by_contract
+from approvaltrail.consumers.sorting import Rejected, sort_by_header
 from approvaltrail.consumers.window import time_window
 from approvaltrail.consumers.writer import StoreWriter, Wanted
-from approvaltrail.schemas.contract import event_contracts
 from approvaltrail.store.answers import TimeRange
 from approvaltrail.store.connection import Store
 from approvaltrail.store.errors import StoreError, StoreRefusedError
@@ -47,15 +47,16 @@ class _Halving:
 
 
 class EventFlush:
-    """Stores events by whole blocks, one a schema; what cannot be stored is handed back."""
+    """Stores events by whole blocks, one a header; what cannot be stored is handed back."""
 
-    def __init__(self, writer: StoreWriter, settings: SinkSettings, metrics: SinkMetrics) -> None:
+    def __init__(
+        self, writer: StoreWriter, headers: Headers, settings: SinkSettings, metrics: SinkMetrics
+    ) -> None:
         self._writer = writer
+        self._headers = headers
         self._settings = settings
         self._metrics = metrics
-        self._builders = {
-            header: BlockBuilder(contract) for header, contract in event_contracts().items()
-        }
+        self._builders: dict[bytes, BlockBuilder] = {}
 
     async def store(self, messages: Sequence[Any], wanted: Wanted) -> list[Rejected]:
         """Store all that can be stored and return the rest with its causes.
@@ -63,11 +64,27 @@ class EventFlush:
         Raises:
             BatchAbandonedError: the store did not take it before the partitions were given away.
         """
-        found = sort_by_contract(messages, event_contracts())
-        rejected = found.rejected
-        for header, group in found.by_contract.items():
-            rejected += await self._insert_at_once(self._builders[header], group, wanted)
+        known = self._headers.known
+        found = sort_by_header(messages, known)
+        rejected = found.rejected + await self._insert_groups(found.by_header, wanted)
+        if found.strangers:
+            rejected += await self._headers.introduce(found.strangers, wanted)
+            met = {header: group for header, group in found.strangers.items() if header in known}
+            rejected += await self._insert_groups(met, wanted)
         return rejected
+
+    async def _insert_groups(
+        self, groups: Mapping[bytes, Sequence[Any]], wanted: Wanted
+    ) -> list[Rejected]:
+        rejected: list[Rejected] = []
+        for header, group in groups.items():
+            rejected += await self._insert_at_once(self._builder(header), group, wanted)
+        return rejected
+
+    def _builder(self, header: bytes) -> BlockBuilder:
+        if header not in self._builders:
+            self._builders[header] = BlockBuilder(self._headers.known[header], header)
+        return self._builders[header]
 
     async def _insert_at_once(
         self, builder: BlockBuilder, messages: Sequence[Any], wanted: Wanted
@@ -94,7 +111,7 @@ class EventFlush:
             code = error.code if isinstance(error, StoreRefusedError) else None
         else:
             return []
-        bad = await self._look(messages, times, code)
+        bad = await self._look(builder, messages, times, code)
         if bad:
             good = _without(messages, bad)
             return bad + (await self._insert(builder, good, wanted) if good else [])
@@ -128,7 +145,7 @@ class EventFlush:
         if halving.store_is_at_fault:
             return
         if len(messages) == 1:
-            halving.rejected.append(refused_alone(messages[0], code))
+            halving.rejected.append(refused_alone(messages[0], builder.single_object, code))
             return
         middle = len(messages) // 2
         for half in (messages[:middle], messages[middle:]):
@@ -152,9 +169,9 @@ class EventFlush:
         await self._writer.until_done(write, wanted=wanted, gives_up=gives_up)
 
     async def _look(
-        self, messages: Sequence[Any], times: TimeRange, code: int | None
+        self, builder: BlockBuilder, messages: Sequence[Any], times: TimeRange, code: int | None
     ) -> list[Rejected]:
-        bad = await asyncio.to_thread(find_bad, messages, times)
+        bad = await asyncio.to_thread(find_bad, messages, builder.single_object, times)
         if code is not None:
             self._metrics.refused_blocks.labels(str(code)).inc()
         _log.warning("block_refused", code=code, events=len(messages), bad=len(bad))

@@ -1,4 +1,4 @@
-"""The migration job: the store's tables and Kafka's topics, brought up to date, then an end.
+"""The migration job: the store's tables, Kafka's topics and the registry's schemas, then an end.
 
 `python -m approvaltrail.consumers.migrate` runs before sinks of a new version start. It is
 idempotent, and its principal is the only one that needs the right to create and alter.
@@ -15,8 +15,12 @@ from approvaltrail.consumers.errors import ConsumerError
 from approvaltrail.consumers.exit_codes import ExitCode
 from approvaltrail.consumers.logs import configure_logs
 from approvaltrail.consumers.topics_admin import ensure_topics
-from approvaltrail.schemas.errors import SettingsError
+from approvaltrail.schemas.contract import event_contracts
+from approvaltrail.schemas.errors import RegistryError, SettingsError
 from approvaltrail.schemas.kafka_settings import KafkaSettings
+from approvaltrail.schemas.registry import Registry
+from approvaltrail.schemas.registry_settings import RegistrySettings
+from approvaltrail.schemas.topics import EVENTS, prefixed
 from approvaltrail.store.connection import open_store
 from approvaltrail.store.errors import InvalidDsnError, StoreError
 from approvaltrail.store.migrations import migrate
@@ -25,8 +29,8 @@ from approvaltrail.store.settings import StoreSettings
 log = structlog.get_logger("approvaltrail.migrate")
 
 
-class MigrationSettings(KafkaSettings, StoreSettings):
-    """Where Kafka and the store are, and how many brokers there are."""
+class MigrationSettings(KafkaSettings, RegistrySettings, StoreSettings):
+    """Where Kafka, its registry and the store are, and how many brokers there are."""
 
     single_machine: bool = False
     """Whether the cluster is one broker: one replica and fewer partitions."""
@@ -38,6 +42,7 @@ def bring_up_to_date(settings: MigrationSettings) -> tuple[list[str], list[str]]
     Raises:
         StoreError: the store cannot be reached, or an applied migration was changed.
         ConsumerError: Kafka cannot be reached, or a topic differs in a way only an operator mends.
+        RegistryError: the schema registry cannot be reached, or refuses the event's schema.
     """
     with open_store(settings.dsn()) as store:
         applied = list(migrate(store))
@@ -49,7 +54,23 @@ def bring_up_to_date(settings: MigrationSettings) -> tuple[list[str], list[str]]
             options=settings.connection_options(),
         )
     )
-    return applied, done
+    return applied, done + asyncio.run(register_schemas(settings, settings.topic_prefix))
+
+
+async def register_schemas(settings: RegistrySettings, prefix: str) -> list[str]:
+    """See that the registry, if one is set, has every version of the event; say so in sentences.
+
+    Raises:
+        RegistryError: it cannot be reached, or refuses one.
+    """
+    if settings.schema_registry_url is None:
+        return []
+    registry, topic = Registry(settings), prefixed(EVENTS, prefix)
+    return [
+        f"{version.name} is schema {await registry.id_of(version, topic, register=True)} of the "
+        f"registry, for {topic}"
+        for version in event_contracts().values()
+    ]
 
 
 def main() -> int:
@@ -61,7 +82,7 @@ def main() -> int:
     except (SettingsError, InvalidDsnError) as error:
         sys.stderr.write(f"migrate: {error}\n")
         return ExitCode.SETTINGS
-    except (ConsumerError, StoreError, OSError) as error:
+    except (ConsumerError, RegistryError, StoreError, OSError) as error:
         sys.stderr.write(f"migrate: {error}\n")
         return ExitCode.UNAVAILABLE
     log.info("migrated", migrations=applied, topics=done)

@@ -7,11 +7,12 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from approvaltrail.schemas.kafka_settings import KafkaSettings
+from approvaltrail.schemas.registry_settings import RegistrySettings
 from approvaltrail.store.settings import StoreSettings
 
 
-class SinkSettings(KafkaSettings, StoreSettings):
-    """How the sink gathers, stores and gives up; with where Kafka and the store are."""
+class SinkSettings(KafkaSettings, RegistrySettings, StoreSettings):
+    """How the sink gathers, stores and gives up; where Kafka, a registry and the store are."""
 
     sink_group_id: Annotated[str, Field(min_length=1, max_length=200)] = "approval-trail-sink"
     """The consumer group that all sinks of one store share."""

@@ -24,6 +24,7 @@ from approvaltrail.consumers.errors import ConsumerError, KafkaUnavailableError,
 from approvaltrail.consumers.exit_codes import ExitCode
 from approvaltrail.consumers.fetch import Fetch
 from approvaltrail.consumers.flush import EventFlush
+from approvaltrail.consumers.headers import Headers
 from approvaltrail.consumers.health import Condition, HealthServer, health_app
 from approvaltrail.consumers.instance import InstanceWatch
 from approvaltrail.consumers.lane import Flush, Lane
@@ -40,6 +41,7 @@ from approvaltrail.consumers.stored_positions import StoredPositions
 from approvaltrail.consumers.topics_admin import check_topics
 from approvaltrail.consumers.writer import StoreWriter
 from approvaltrail.schemas.errors import SettingsError
+from approvaltrail.schemas.registry import Registry
 from approvaltrail.schemas.topics import EVENTS, HEARTBEATS, SEALS, prefixed
 from approvaltrail.store.columns import check_type_map
 from approvaltrail.store.connection import Store, open_store
@@ -57,6 +59,8 @@ class Sink:
         self._settings = settings
         self.metrics = metrics or SinkMetrics()
         self._stalls = Stalls(settings.stalled_retry_seconds)
+        registry = Registry(settings) if settings.schema_registry_url else None
+        self._headers = Headers(registry, longest_wait_seconds=settings.retry_longest_seconds)
         self._writer: StoreWriter | None = None
         self._fetch: Fetch | None = None
         self._offsets: Offsets | None = None
@@ -72,6 +76,8 @@ class Sink:
             reasons.append(self._writer.trouble)
         if self._fetch is not None and self._fetch.trouble:
             reasons.append(self._fetch.trouble)
+        if self._headers.trouble:
+            reasons.append(self._headers.trouble)
         reasons += self._stalls.reasons()
         owned = len(self._offsets.owned) if self._offsets else 0
         state = "stopping" if self._stopping else "degraded" if reasons else "ok"
@@ -247,7 +253,9 @@ class Sink:
     def _flushes(self, writer: StoreWriter) -> dict[str, Flush]:
         prefix = self._settings.topic_prefix
         return {
-            prefixed(EVENTS, prefix): EventFlush(writer, self._settings, self.metrics),
+            prefixed(EVENTS, prefix): EventFlush(
+                writer, self._headers, self._settings, self.metrics
+            ),
             prefixed(HEARTBEATS, prefix): heartbeat_flush(writer),
             prefixed(SEALS, prefix): seal_flush(writer),
         }

@@ -45,6 +45,8 @@ class Link:
         self._partition_of: Callable[[bytes], int] = partitioner(partitions)
         self.give_way: Callable[[], None] = _nobody
         """Called now and then while a chunk is made ready."""
+        self.framed: Callable[[bytes], bytes] = _as_it_is
+        """Gives each event the header that it has on the wire."""
 
     @classmethod
     async def open(cls, settings: ProducerSettings) -> Self:
@@ -104,7 +106,7 @@ class Link:
             if place % _SLICE_EVENTS == 0:
                 self.give_way()
             sequence, recorded_at, _, key, body = row
-            key = key or own_key
+            key, body = key or own_key, self.framed(body)
             partition = self._partition_of(key)
             headers = event_headers(producer_id, sequence)
             milliseconds = recorded_at // 1_000
@@ -161,6 +163,11 @@ def _look_at(future: asyncio.Future[Any]) -> None:
 
 def _nobody() -> None:
     """Give way to nobody."""
+
+
+def _as_it_is(body: bytes) -> bytes:
+    """Leave an event in the framing of its journal."""
+    return body
 
 
 def _failure(what: str, error: BaseException) -> RelayError:

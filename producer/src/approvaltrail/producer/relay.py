@@ -21,6 +21,7 @@ import structlog
 from approvaltrail.producer.backoff import Backoff
 from approvaltrail.producer.delivery import Delivery
 from approvaltrail.producer.errors import RelayError
+from approvaltrail.producer.framing import Framing
 from approvaltrail.producer.link import Link
 from approvaltrail.producer.log_events import Log
 from approvaltrail.producer.pacing import Pacing, give_way
@@ -79,6 +80,7 @@ class Relay:
         """Take the journals, what builds a heartbeat, what is called twice a second, and Kafka."""
         self._connect = connect
         self._settings = settings
+        self._framing = Framing(settings)
         self._metrics = metrics
         self._heartbeat = heartbeat
         self._on_tend = on_tend
@@ -179,8 +181,9 @@ class Relay:
 
     async def _deliver(self, backoff: Backoff) -> None:
         """Work with one client until everything is said, or it fails."""
+        await self._framing.learn()
         link = await self._connect(self._settings)
-        link.give_way = self._give_way
+        link.give_way, link.framed = self._give_way, self._framing.framed
         repairs = asyncio.create_task(self._repair_reader().run())
         try:
             self.state, self.failing_since, self.last_error = RelayState.CONNECTED, None, None

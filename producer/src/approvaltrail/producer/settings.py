@@ -12,6 +12,7 @@ from pydantic_settings import SettingsConfigDict
 
 from approvaltrail.schemas import bounds
 from approvaltrail.schemas.kafka_settings import KafkaSettings
+from approvaltrail.schemas.registry_settings import RegistrySettings
 
 Compression = Literal["lz4", "gzip", "none"]
 
@@ -23,7 +24,7 @@ def default_journal_dir() -> Path:
     return platformdirs.user_state_path("approvaltrail") / "journals"
 
 
-class ProducerSettings(KafkaSettings):
+class ProducerSettings(KafkaSettings, RegistrySettings):
     """How events are recorded and sent on."""
 
     model_config = SettingsConfigDict(extra="forbid")

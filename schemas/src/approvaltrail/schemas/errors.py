@@ -2,7 +2,10 @@
 
 ContractError
 ├── UndecodableError      bytes that are not an event of a known version
-└── RecorderUnavailableError
+├── RecorderUnavailableError
+└── RegistryError
+    ├── RegistryUnavailableError   the schema registry does not answer as it should
+    └── RegistryRefusedError       it does not take our schema
 SettingsError             a setting that has no usable value
 """
 
@@ -30,6 +33,20 @@ class RecorderUnavailableError(ContractError):
     """The recorder cannot take events now; nothing may be issued or accepted meanwhile."""
 
     retriable: ClassVar[bool] = True
+
+
+class RegistryError(ContractError):
+    """The schema registry gave no usable answer; the message says what to look at."""
+
+    retriable: ClassVar[bool] = True
+
+
+class RegistryUnavailableError(RegistryError):
+    """The registry does not answer, or answers as none does."""
+
+
+class RegistryRefusedError(RegistryError):
+    """The registry lacks our schema or refuses it: whoever runs it has to mend that."""
 
 
 class SettingsError(Exception):

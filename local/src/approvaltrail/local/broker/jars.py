@@ -37,6 +37,8 @@ class Jar:
     artifact: str
     version: str
     sha256: str
+    classifier: str = ""
+    packaging: str = "jar"
 
     @property
     def coordinates(self) -> str:
@@ -46,7 +48,8 @@ class Jar:
     @property
     def file_name(self) -> str:
         """Its name in the cache folder."""
-        return f"{self.artifact}-{self.version}.jar"
+        classifier = f"-{self.classifier}" if self.classifier else ""
+        return f"{self.artifact}-{self.version}{classifier}.{self.packaging}"
 
 
 def pinned_jars() -> tuple[Jar, ...]:
@@ -175,7 +178,8 @@ class _Fetcher:
         path.replace(cache / jar.file_name)
 
     def _download(self, jar: Jar) -> Path:
-        artifact = self._maven.project(jar.group, jar.artifact).at_version(jar.version).artifact()
+        component = self._maven.project(jar.group, jar.artifact).at_version(jar.version)
+        artifact = component.artifact(jar.classifier, jar.packaging)
         for attempt in range(1, _TRIES + 1):
             try:
                 if artifact.cached_path is not None:

@@ -19,7 +19,7 @@ from approvaltrail.local.errors import (
     StuckError,
 )
 from approvaltrail.producer.errors import JournalDirectoryError, ProducerError
-from approvaltrail.schemas.errors import SettingsError
+from approvaltrail.schemas.errors import RegistryError, SettingsError
 from approvaltrail.store.errors import InvalidDsnError, StoreError
 
 _CODES: dict[type[Exception], ExitCode] = {
@@ -41,6 +41,7 @@ _CODES: dict[type[Exception], ExitCode] = {
     LedgerMisconfiguredError: ExitCode.SETTINGS,
     ExportError: ExitCode.UNAVAILABLE,
     TooManyRowsError: ExitCode.USAGE,
+    RegistryError: ExitCode.UNAVAILABLE,
     StoreError: ExitCode.UNAVAILABLE,
     InvalidDsnError: ExitCode.SETTINGS,
 }

@@ -11,6 +11,7 @@ from typing import Annotated, Final
 import typer
 from rich.text import Text
 
+from approvaltrail.consumers.migrate import register_schemas
 from approvaltrail.consumers.redrive import RedriveFilter, RedriveReport
 from approvaltrail.consumers.redrive import redrive as redrive_dead_letters
 from approvaltrail.local.broker.jars import KAFKA_VERSION
@@ -24,6 +25,7 @@ from approvaltrail.local.topics import bring_up_to_date
 from approvaltrail.schemas.contract import event_contract
 from approvaltrail.schemas.kafka_settings import KafkaSettings
 from approvaltrail.schemas.messages import DeadLetterCause
+from approvaltrail.schemas.registry_settings import RegistrySettings
 from approvaltrail.store.connection import open_store
 from approvaltrail.store.migrations import migrate as migrate_store
 from approvaltrail.store.migrations import pending
@@ -48,7 +50,7 @@ def migrate(
     kafka: options.Kafka = None,
     as_json: options.Json = False,
 ) -> None:
-    """Bring the store's tables and Kafka's topics up to date."""
+    """Bring the store's tables, Kafka's topics and the registry's schemas up to date."""
     where = find(data=data, clickhouse=clickhouse, kafka=kafka)
     with open_store(where.need_writer_dsn()) as store:
         names = list(pending(store)) if check else list(migrate_store(store))
@@ -56,6 +58,9 @@ def migrate(
     if where.kafka is not None and not check:
         embedded = where.run is not None and where.kafka == where.run.kafka_bootstrap_servers
         done = asyncio.run(bring_up_to_date(where.kafka, where.topic_prefix, embedded=embedded))
+        done += asyncio.run(
+            register_schemas(RegistrySettings.from_environment(), where.topic_prefix)
+        )
     if as_json:
         print_json({"pending" if check else "applied": names, "topics": done})
     else:
