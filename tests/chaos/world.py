@@ -25,6 +25,7 @@ from approvaltrail.consumers.topics_admin import ensure_topics
 from approvaltrail.local.broker import BrokerProcess
 from approvaltrail.local.engine import EngineProcess
 from approvaltrail.producer import Producer
+from approvaltrail.producer.inspection import list_journals
 from approvaltrail.store.connection import Store, open_store
 from approvaltrail.store.migrations import migrate
 
@@ -115,6 +116,11 @@ class World:
     def producer_settings(self, directory: Path | None = None) -> ProducerSettings:
         """Return settings of a producer in this process."""
         return settings_of(directory or self.journals, self.broker.bootstrap_servers, self.prefix)
+
+    @property
+    def recorded(self) -> int:
+        """How many events the journals have numbered, by their own word."""
+        return sum(report.last_sequence for report in list_journals(self.journals))
 
     def drain(self, directory: Path | None = None) -> None:
         """Deliver what a journal still holds, and close it in order."""

@@ -61,7 +61,7 @@ async def test_unverified_refusals_leave_room_for_the_gate(tmp_path: Path) -> No
     assert (health.live, health.ready) == (True, False)
     assert "journal_full" in [reason.code for reason in health.reasons]
     journal = producer._journal
-    await until(lambda: journal.sealed_sequence == flood + 1 + more, "seals find room as well")
+    await until(lambda: journal.sealed.sequence == flood + 1 + more, "seals find room as well")
     await producer.close(1)
     file = journal_in(tmp_path)
     assert file.stat().st_size <= 2 * MIB
@@ -133,7 +133,7 @@ async def test_deleting_delivered_events_does_not_restart_the_count(tmp_path: Pa
     producer = Producer(settings_for(tmp_path, **values))
     producer.start()
     taken = await fill(producer, issued)
-    await until(lambda: producer._journal.sealed_sequence == taken, "all events are sealed")
+    await until(lambda: producer._journal.sealed.sequence == taken, "all events are sealed")
     make_room(producer)
     await until(lambda: producer._journal.oldest_sequence == 0, "all delivered events are gone")
     await producer.close(1)

@@ -264,7 +264,7 @@ async def test_what_cannot_be_sent_again_is_declared_lost(tmp_path: Path) -> Non
     producer.start()
     await producer.record_many([issued(plan_summary="z" * 1_900) for _ in range(30)])
     journal = producer._journal
-    await until(lambda: journal.sealed_sequence == 30, "it is sealed")
+    await until(lambda: journal.sealed.sequence == 30, "it is sealed")
     journal.progress.advance(20)
     journal.progress.advance_seal(1)
     await until(lambda: journal.oldest_sequence == 21, "what was delivered is discarded")

@@ -5,17 +5,27 @@ from __future__ import annotations
 import contextlib
 import itertools
 import sqlite3
+import sys
 from typing import TYPE_CHECKING
 
+from prometheus_client import CollectorRegistry
 from tests.producer.support import bodies_in, issued, journal_in, settings_for, until
 
 from approvaltrail.producer import Producer
-from approvaltrail.producer.seals import NO_SEAL, seal_digest, verify_seals
+from approvaltrail.producer.delivery import Delivery
+from approvaltrail.producer.metrics import RelayMetrics
+from approvaltrail.producer.progress import Progress
+from approvaltrail.producer.seals import NO_SEAL, Sealed, Sealer, seal_digest, verify_seals
+from approvaltrail.producer.state import JournalState
+from approvaltrail.schemas.identity import new_producer_id
 from approvaltrail.schemas.messages import Seal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+    from types import FrameType
+
+    from _typeshed import TraceFunction
 
 
 def seals_in(file: Path) -> list[bytes]:
@@ -110,3 +120,80 @@ async def test_any_change_is_found(tmp_path: Path) -> None:
     assert "it does not name the seal before it" in [
         problem for _, problem in faults(without, bodies)
     ]
+
+
+class SealingMeanwhile:
+    """A journal whose second seal is damaged, and that seals a third while the relay looks."""
+
+    producer_id = "p"
+
+    def __init__(self) -> None:
+        state = JournalState(
+            producer_id="p", service="s", instance="i", machine="m", inode=1, created_at=0
+        )
+        self.progress = Progress(state, ())
+        self.progress.advance(20)
+        self.progress.advance_seal(1)
+        self.last_sequence = 20
+        self.sealed = Sealed(2, 20)
+        self.stored = [(1, 10, b"first")]
+
+    def reader(self) -> SealingMeanwhile:
+        return self
+
+    def seals(self, after: int, last_sequence: int, limit: int) -> list[tuple[int, bytes]]:
+        found = [
+            (number, body)
+            for number, last, body in self.stored
+            if number > after and last <= last_sequence
+        ][:limit]
+        if self.sealed.number == 2:
+            self.stored.append((3, 30, b"third"))
+            self.sealed, self.last_sequence = Sealed(3, 30), 30
+            self.progress.advance(30)
+        return found
+
+
+class Messages:
+    """A link that remembers what it was given."""
+
+    def __init__(self) -> None:
+        self.sent: list[bytes] = []
+
+    async def send_messages(self, topic: str, key: str, values: Sequence[bytes]) -> None:
+        self.sent += values
+
+
+async def test_a_seal_made_while_the_relay_looks_is_not_passed_over() -> None:
+    """What the relay passes over is what it saw lacking, never what came in the meantime."""
+    journal, link = SealingMeanwhile(), Messages()
+    delivery = Delivery(journal, RelayMetrics(CollectorRegistry()), 100)  # type: ignore[arg-type]
+    await delivery._send_seals(link)  # type: ignore[arg-type]
+    assert (journal.progress.relayed_seal, link.sent) == (2, [])
+    await delivery._send_seals(link)  # type: ignore[arg-type]
+    assert (journal.progress.relayed_seal, link.sent) == (3, [b"third"])
+
+
+def test_other_threads_never_see_half_a_seal() -> None:
+    """At no line of a seal's confirmation do number and range belong to different seals."""
+    state = JournalState(
+        producer_id=new_producer_id(), service="s", instance="i", machine="m", inode=1, created_at=0
+    )
+    sealer = Sealer(state, events=1_000, seconds=5, clock=lambda: 0)
+    seen: set[tuple[int, int]] = set()
+
+    def look(frame: FrameType, event: str, argument: object) -> TraceFunction:
+        seen.add(tuple(sealer.sealed))
+        return look
+
+    for number in range(1, 4):
+        sealer.add([b"event"] * 10)
+        seal = sealer.ready()
+        before = sys.gettrace()
+        sys.settrace(look)
+        try:
+            sealer.confirm(seal)
+        finally:
+            sys.settrace(before)
+        assert seen <= {(number - 1, 10 * (number - 1)), (number, 10 * number)}
+        seen.clear()

@@ -81,7 +81,7 @@ class Delivery:
     def over(self) -> bool:
         """Whether a journal that takes no events is delivered and sealed to its end."""
         journal = self.journal
-        sealed = journal.sealed_sequence >= journal.last_sequence
+        sealed = journal.sealed.sequence >= journal.last_sequence
         return not journal.takes_events and journal.delivered and sealed
 
     def oldest_pending_at(self) -> int | None:
@@ -177,8 +177,9 @@ class Delivery:
         return intact, missing_ranges(intact, after, last, _DAMAGED)
 
     async def _send_seals(self, link: Link) -> None:
-        progress = self.journal.progress
-        if progress.relayed_seal >= self.journal.seal_number:
+        # looked at once: the writer may seal meanwhile, and a seal not seen here is not passed over
+        progress, sealed = self.journal.progress, self.journal.sealed
+        if progress.relayed_seal >= sealed.number:
             return
         seals = self._open().seals(
             progress.relayed_seal, progress.relayed_sequence, _SEALS_AT_A_TIME
@@ -187,8 +188,8 @@ class Delivery:
             values = [body for _, body in seals]
             await link.send_messages(topics.SEALS, self.journal.producer_id, values)
             progress.advance_seal(seals[-1][0])
-        elif progress.relayed_sequence >= self.journal.sealed_sequence:
-            progress.advance_seal(self.journal.seal_number)  # damage took them: none can be sent
+        elif progress.relayed_sequence >= sealed.sequence:
+            progress.advance_seal(sealed.number)  # damage took them: none can be sent
 
     def _give_up(self, lost: Sequence[SequenceRange]) -> None:
         """Declare numbers lost that were asked for and cannot be sent again.

@@ -159,7 +159,7 @@ def _drained(
 
 
 def _complete(journal: Journal) -> bool:
-    return journal.delivered and journal.sealed_sequence >= journal.last_sequence
+    return journal.delivered and journal.sealed.sequence >= journal.last_sequence
 
 
 def _existing(directory: Path) -> JournalDirectory:

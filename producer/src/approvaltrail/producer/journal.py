@@ -15,7 +15,7 @@ from approvaltrail.producer.guard import FileGuard
 from approvaltrail.producer.progress import Progress
 from approvaltrail.producer.recording import Recording
 from approvaltrail.producer.retention import Retention
-from approvaltrail.producer.seals import Sealer
+from approvaltrail.producer.seals import Sealed, Sealer
 from approvaltrail.producer.space import Space, row_bytes
 from approvaltrail.producer.stamping import Stamper
 from approvaltrail.producer.unrecorded import Unrecorded
@@ -201,14 +201,9 @@ class Journal:
         return self._recording.retention.oldest_sequence
 
     @property
-    def sealed_sequence(self) -> int:
-        """Every number up to this one is under a seal."""
-        return self._recording.sealer.sealed_sequence
-
-    @property
-    def seal_number(self) -> int:
-        """Number of the last seal."""
-        return self._recording.sealer.number
+    def sealed(self) -> Sealed:
+        """How far the journal is sealed."""
+        return self._recording.sealer.sealed
 
     @property
     def pending(self) -> int:
@@ -218,7 +213,7 @@ class Journal:
     @property
     def delivered(self) -> bool:
         """Whether the broker has acknowledged every event and seal."""
-        return self.pending == 0 and self.progress.relayed_seal >= self.seal_number
+        return self.pending == 0 and self.progress.relayed_seal >= self.sealed.number
 
     @property
     def trouble(self) -> JournalUnavailableError | None:

@@ -241,7 +241,7 @@ class Recording:
 
     def _delete_next(self, *, pressed: bool) -> bool:
         """Delete the oldest events that may go; say whether there were any."""
-        delivered = min(self._progress.relayed_sequence, self.sealer.sealed_sequence)
+        delivered = min(self._progress.relayed_sequence, self.sealer.sealed.sequence)
         last = self.retention.due(delivered=delivered, now=self._clock(), pressed=pressed)
         if not last:
             return False

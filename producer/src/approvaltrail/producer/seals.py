@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from approvaltrail.producer.merkle import MerkleTree, merkle_root
 from approvaltrail.schemas.encoding import instant_of
@@ -38,6 +38,15 @@ class ReadySeal:
     digest: str
 
 
+class Sealed(NamedTuple):
+    """How far a journal is sealed: one value, for other threads must not see half a step."""
+
+    number: int
+    """Number of the last seal."""
+    sequence: int
+    """Every number up to this one is under a seal."""
+
+
 class Sealer:
     """Follows what the writer commits and says when a segment is due."""
 
@@ -54,8 +63,7 @@ class Sealer:
         self._events = events
         self._microseconds = round(seconds * 1_000_000)
         self._clock = clock
-        self.number = state.seal_number
-        self.sealed_sequence = state.sealed_sequence
+        self.sealed = Sealed(state.seal_number, state.sealed_sequence)
         self._digest = state.seal_digest
         self._tree = MerkleTree()
         self._opened_at = 0
@@ -86,11 +94,12 @@ class Sealer:
 
     def ready(self) -> ReadySeal:
         """Seal the open segment; it counts once `confirm` is called after the commit."""
-        last = self.sealed_sequence + self._tree.size
+        number, sequence = self.sealed
+        last = sequence + self._tree.size
         seal = Seal(
             producer_id=self._producer_id,
-            seal_number=self.number + 1,
-            first_sequence=self.sealed_sequence + 1,
+            seal_number=number + 1,
+            first_sequence=sequence + 1,
             last_sequence=last,
             merkle_root=self._tree.root().hex(),
             previous_seal_digest=self._digest,
@@ -103,8 +112,7 @@ class Sealer:
 
     def confirm(self, seal: ReadySeal) -> None:
         """Begin the next segment after the seal's commit."""
-        self.number, self._digest = seal.number, seal.digest
-        self.sealed_sequence = seal.last_sequence
+        self.sealed, self._digest = Sealed(seal.number, seal.last_sequence), seal.digest
         self._tree = MerkleTree()
 
 
