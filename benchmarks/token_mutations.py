@@ -70,6 +70,9 @@ class Forgetful:
     def count_unrecorded(self, event: ApprovalEvent) -> None:
         """Count nothing."""
 
+    def report_scrubbed(self, values: int) -> None:
+        """Count nothing."""
+
 
 def plans() -> list[Plan]:
     """Return one plan a tool."""

@@ -130,6 +130,22 @@ async def test_a_token_smuggled_into_any_field_is_removed(gate: GateUnderTest) -
         assert (event.session_id, event.request_id) == ("session-1", "request-1")
         assert event.client_name == "agent [token removed]"
     assert token_free(list(gate.events), token)
+    assert gate.events.scrubbed_values == 3 * len(("target", "client_name", "principal"))
+
+
+async def test_a_token_is_removed_beside_one_of_the_same_payload(gate: GateUnderTest) -> None:
+    """S-09: where the token in hand shares a payload with one in a field, no part of it stays."""
+    token = await gate.preflight(DELETE, cluster="prod-7")
+    for presented in (f"{token}x", token[:-1], token.replace(".", "..")):
+        await gate.gate.confirm(
+            DELETE,
+            plan(target="prod-7"),
+            presented,
+            gate.executed.append,
+            caller=Caller(client_name=f"agent {token}"),
+        )
+        assert gate.events[-1].client_name == "agent [token removed]"
+    assert token_free(list(gate.events), token)
 
 
 async def test_hostile_calls_are_recorded_whatever_they_hold(gate: GateUnderTest) -> None:

@@ -191,6 +191,11 @@ class BrokenLog(EventLog):
         super().count_unrecorded(event)
         raise ZeroDivisionError
 
+    def report_scrubbed(self, values: int) -> None:
+        """Break after counting."""
+        super().report_scrubbed(values)
+        raise ZeroDivisionError
+
 
 @pytest.mark.parametrize("at", ["issued", "accepted", "completed", "refused"])
 async def test_a_recorder_that_breaks_closes_the_gate(clock: ManualClock, at: str) -> None:

@@ -74,6 +74,7 @@ async def test_a_token_stands_nowhere_but_in_its_answer(logs: io.StringIO) -> No
             await client.call_tool(token, {})
         recorded = events_text(server.recorder)
     assert server.recorder.events.types.count("accepted") == 1
+    assert server.recorder.scrubbed_values > 0
     for text in (recorded, logs.getvalue()):
         assert token_free(text, token)
         for credential in (bearer, REST_TOKEN, SECRET, server.key.private):

@@ -117,8 +117,10 @@ class Confirming:
     def _completed(
         self, acceptance: Acceptance, outcome: Outcome, detail: str | None
     ) -> ApprovalEvent:
-        return telemetry.completed(
-            self._means.new_id(), self._means.now(), acceptance, outcome, detail
+        return self._means.told(
+            telemetry.completed(
+                self._means.new_id(), self._means.now(), acceptance, outcome, detail
+            )
         )
 
     async def _verify(self, attempt: Attempt) -> Verified | Failed:
@@ -148,7 +150,7 @@ class Confirming:
         if (failed := self._gone_stale(verified)) is not None:
             return await self._refuse(attempt, failed, event_id, spent_now=spent)
         accepted_at = self._means.now()
-        event = telemetry.accepted(event_id, accepted_at, attempt, verified)
+        event = self._means.told(telemetry.accepted(event_id, accepted_at, attempt, verified))
         try:
             await self._effects.record(event)
         except RecorderUnavailableError:
@@ -193,7 +195,9 @@ class Confirming:
     ) -> Refusal:
         if isinstance(spent, PredatesLedger):
             return await self._refuse(attempt, _failed(verified, Reason.PREDATES_LEDGER), event_id)
-        event = telemetry.replayed(event_id, self._means.now(), attempt, verified, spent)
+        event = self._means.told(
+            telemetry.replayed(event_id, self._means.now(), attempt, verified, spent)
+        )
         return await self._refuse_with(event, Reason.ALREADY_USED, spent_now=False)
 
     async def _refuse(
@@ -204,8 +208,8 @@ class Confirming:
         *,
         spent_now: bool = False,
     ) -> Refusal:
-        event = telemetry.refused(
-            event_id or self._means.new_id(), self._means.now(), attempt, failed
+        event = self._means.told(
+            telemetry.refused(event_id or self._means.new_id(), self._means.now(), attempt, failed)
         )
         answer = await self._refuse_with(event, failed.reason, spent_now=spent_now)
         return answer if failed.cause is None else replace(answer, cause=failed.cause)
@@ -225,7 +229,7 @@ class Confirming:
         self, attempt: Attempt, verified: Verified, event_id: str, *, spent_now: bool
     ) -> Refusal:
         failed = _failed(verified, Reason.NOT_RECORDED)
-        event = telemetry.refused(event_id, self._means.now(), attempt, failed)
+        event = self._means.told(telemetry.refused(event_id, self._means.now(), attempt, failed))
         self._means.recorder.count_unrecorded(event)
         return refusal(Reason.NOT_RECORDED, event_id=event_id, recorded=False, spent_now=spent_now)
 

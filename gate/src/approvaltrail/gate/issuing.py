@@ -53,7 +53,7 @@ class Issuing:
         claims = self._new_claims(tool, caller, plan)
         token = mint(claims, self._means.keys)
         event_id = self._means.new_id()
-        event = telemetry.issued(event_id, tool, caller, claims, plan, token)
+        event = self._means.told(telemetry.issued(event_id, tool, caller, claims, plan, token))
         try:
             await self._effects.record(event)
         except RecorderUnavailableError as error:
@@ -88,7 +88,9 @@ class Issuing:
             raise self._not_issued(tool, caller) from error
 
     def _not_issued(self, tool: Tool, caller: Caller) -> NotRecordedError:
-        event = telemetry.not_issued(self._means.new_id(), self._means.now(), tool, caller)
+        event = self._means.told(
+            telemetry.not_issued(self._means.new_id(), self._means.now(), tool, caller)
+        )
         self._means.recorder.count_unrecorded(event)
         return NotRecordedError(refusal(Reason.NOT_RECORDED, recorded=False))
 

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+import structlog
+
 from approvaltrail.gate.attempt import PlanSource
 from approvaltrail.gate.clock import Clock
 from approvaltrail.gate.effects import Effects
@@ -15,7 +17,10 @@ from approvaltrail.gate.ledger.protocol import Ledger
 from approvaltrail.gate.plan import Plan
 from approvaltrail.gate.tokens import RandomSource
 from approvaltrail.gate.tools import Tool
-from approvaltrail.schemas import EventRecorder, Reason
+from approvaltrail.schemas import ApprovalEvent, EventRecorder, Reason
+from approvaltrail.schemas.sanitise import Sanitised
+
+_log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +39,14 @@ class Means:
     def now(self) -> datetime:
         """Return the present instant."""
         return self.clock.now()
+
+    def told(self, made: Sanitised) -> ApprovalEvent:
+        """Return the event; say so where a token was removed from its values."""
+        if made.scrubbed:
+            event_id = made.event.event_id
+            _log.warning("event_field_scrubbed", event_id=event_id, fields=made.scrubbed)
+            self.recorder.report_scrubbed(len(made.scrubbed))
+        return made.event
 
 
 async def make_plan(effects: Effects, tool: Tool, source: PlanSource) -> Plan:

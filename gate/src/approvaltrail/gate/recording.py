@@ -50,6 +50,13 @@ class ClosedRecorder:
         except Exception as error:  # noqa: BLE001 - nothing may stand between a caller and a refusal
             _log.error("refusal_not_counted", event_id=event.event_id, error=type(error).__name__)
 
+    def report_scrubbed(self, values: int) -> None:
+        """Count values from which a token was removed; what was removed stays so if that fails."""
+        try:
+            self._recorder.report_scrubbed(values)
+        except Exception as error:  # noqa: BLE001 - a figure is no reason to refuse or to let pass
+            _log.error("scrubbing_not_counted", values=values, error=type(error).__name__)
+
 
 @contextmanager
 def _closed() -> Iterator[None]:

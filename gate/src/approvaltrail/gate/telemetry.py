@@ -9,8 +9,6 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-import structlog
-
 from approvaltrail.gate.attempt import Acceptance, Attempt
 from approvaltrail.gate.caller import Caller
 from approvaltrail.gate.ledger.protocol import AlreadySpent
@@ -18,16 +16,14 @@ from approvaltrail.gate.plan import Plan
 from approvaltrail.gate.tokens import TOKEN_CHARACTERS, Claims
 from approvaltrail.gate.tools import Tool
 from approvaltrail.gate.verify import Failed, Verified
-from approvaltrail.schemas import ApprovalEvent, EventType, NonceTrust, Outcome, Reason
-from approvaltrail.schemas.sanitise import event_from_untrusted
+from approvaltrail.schemas import EventType, NonceTrust, Outcome, Reason
+from approvaltrail.schemas.sanitise import Sanitised, event_from_untrusted
 from approvaltrail.schemas.token_shape import parts_of
-
-_log = structlog.get_logger(__name__)
 
 
 def issued(
     event_id: str, tool: Tool, caller: Caller, claims: Claims, plan: Plan, token: str
-) -> ApprovalEvent:
+) -> Sanitised:
     """Build the event of an issuance."""
     values = _call(event_id, EventType.ISSUED, claims.issued_at, tool, caller)
     values |= _plan(plan, claims.plan_hash) | _signed(claims)
@@ -36,13 +32,13 @@ def issued(
     return _event(values, token)
 
 
-def not_issued(event_id: str, at: datetime, tool: Tool, caller: Caller) -> ApprovalEvent:
+def not_issued(event_id: str, at: datetime, tool: Tool, caller: Caller) -> Sanitised:
     """Build the event, to be counted, of an issuance that could not be recorded."""
     values = _call(event_id, EventType.REFUSED, at, tool, caller)
     return _event(values | {"reason": Reason.NOT_RECORDED}, None)
 
 
-def refused(event_id: str, at: datetime, attempt: Attempt, failed: Failed) -> ApprovalEvent:
+def refused(event_id: str, at: datetime, attempt: Attempt, failed: Failed) -> Sanitised:
     """Build the event of a refusal: with what was known when the first check failed."""
     values = _of_attempt(event_id, EventType.REFUSED, at, attempt)
     values["reason"] = failed.reason
@@ -58,7 +54,7 @@ def refused(event_id: str, at: datetime, attempt: Attempt, failed: Failed) -> Ap
     return _event(values, attempt.token)
 
 
-def accepted(event_id: str, at: datetime, attempt: Attempt, verified: Verified) -> ApprovalEvent:
+def accepted(event_id: str, at: datetime, attempt: Attempt, verified: Verified) -> Sanitised:
     """Build the event of an acceptance."""
     values = _of_attempt(event_id, EventType.ACCEPTED, at, attempt)
     values |= _plan(verified.plan, verified.plan_hash) | _signed(verified.claims)
@@ -67,7 +63,7 @@ def accepted(event_id: str, at: datetime, attempt: Attempt, verified: Verified) 
 
 def replayed(
     event_id: str, at: datetime, attempt: Attempt, verified: Verified, spent: AlreadySpent
-) -> ApprovalEvent:
+) -> Sanitised:
     """Build the event of a replay, which carries when and by which claim the nonce was spent."""
     values = _of_attempt(event_id, EventType.REPLAYED, at, attempt)
     values |= _plan(verified.plan, verified.plan_hash) | _signed(verified.claims)
@@ -81,7 +77,7 @@ def replayed(
 
 def completed(
     event_id: str, at: datetime, acceptance: Acceptance, outcome: Outcome, detail: str | None
-) -> ApprovalEvent:
+) -> Sanitised:
     """Build the event of accepted work's end."""
     attempt, verified = acceptance.attempt, acceptance.verified
     values = _of_attempt(event_id, EventType.COMPLETED, at, attempt)
@@ -136,9 +132,6 @@ def _differences(claims: Claims, call: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _event(values: dict[str, Any], token: object) -> ApprovalEvent:
+def _event(values: dict[str, Any], token: object) -> Sanitised:
     parts = parts_of(token[:TOKEN_CHARACTERS]) if isinstance(token, str) else ()
-    made = event_from_untrusted(values, parts)
-    if made.scrubbed:
-        _log.warning("event_field_scrubbed", event_id=made.event.event_id, fields=made.scrubbed)
-    return made.event
+    return event_from_untrusted(values, parts)

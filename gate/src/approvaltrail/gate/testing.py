@@ -49,6 +49,7 @@ class EventLog:
     def __init__(self) -> None:
         self.recorded: list[ApprovalEvent] = []
         self.unrecorded: list[ApprovalEvent] = []
+        self.scrubbed_values = 0
         self.unavailable = False
         self._lock = threading.Lock()
 
@@ -91,6 +92,11 @@ class EventLog:
         """Keep a refusal that could not be recorded."""
         with self._lock:
             self.unrecorded.append(event)
+
+    def report_scrubbed(self, values: int) -> None:
+        """Count values from which a token was removed."""
+        with self._lock:
+            self.scrubbed_values += values
 
 
 class GateUnderTest:

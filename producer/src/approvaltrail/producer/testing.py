@@ -70,6 +70,7 @@ class MemoryRecorder:
         self._reason: str | None = None
         self._last_recorded_at = 0
         self.unrecorded = Unrecorded()
+        self.scrubbed_values = 0
 
     @property
     def events(self) -> EventLog:
@@ -100,6 +101,11 @@ class MemoryRecorder:
     def count_unrecorded(self, event: ApprovalEvent) -> None:
         """Count a refusal; it is recorded in sum when the recorder is available again."""
         self.unrecorded.add(event)
+
+    def report_scrubbed(self, values: int) -> None:
+        """Count values from which a token was removed."""
+        with self._lock:
+            self.scrubbed_values += values
 
     @contextlib.contextmanager
     def unavailable(self, reason: str = "journal full") -> Iterator[None]:

@@ -45,3 +45,7 @@ class EventRecorder(Protocol):
     def count_unrecorded(self, event: ApprovalEvent) -> None:
         """Count a refusal that could not be recorded; it is recorded in sum on recovery."""
         ...
+
+    def report_scrubbed(self, values: int) -> None:
+        """Count values from which a token was removed before recording."""
+        ...

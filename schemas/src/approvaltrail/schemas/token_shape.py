@@ -37,9 +37,11 @@ def looks_like_token(text: str) -> bool:
 
 def without_tokens(text: str, parts: Iterable[str] = ()) -> str:
     """Replace what looks like a token, and every given part of the token in hand, in the text."""
-    for part in parts:
-        if len(part) >= _MINIMUM_PART and part in text:
-            text = text.replace(part, REPLACEMENT)
+    found = [part for part in parts if len(part) >= _MINIMUM_PART and part in text]
+    if found:  # whole tokens first: one whose payload alone is taken out has no shape any more
+        text = TOKEN_LIKE.sub(REPLACEMENT, text)
+    for part in found:
+        text = text.replace(part, REPLACEMENT)
     if len(text) < _SHORTEST or "." not in text:
         return text
     return TOKEN_LIKE.sub(REPLACEMENT, text)

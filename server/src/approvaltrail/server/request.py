@@ -19,7 +19,7 @@ from starlette.requests import Request
 
 from approvaltrail.gate import Caller, Gate
 from approvaltrail.schemas import PrincipalKind, new_event_id
-from approvaltrail.schemas.token_shape import parts_of, without_tokens
+from approvaltrail.schemas.token_shape import REPLACEMENT, parts_of, without_tokens
 from approvaltrail.server.addresses import Origin, TrustedProxies
 from approvaltrail.server.auth.identity import Identity
 from approvaltrail.server.auth.verifier import identity_of
@@ -28,6 +28,8 @@ from approvaltrail.server.platform.values import ApiKey
 _TRACEPARENT: Final = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(?:-.*)?")
 _NO_VERSION: Final = "ff"
 _REQUEST_ID: Final = re.compile(r"[\x21-\x7e]{1,128}")
+_SECRET_CHARACTERS: Final = 16
+"""A shorter part of a credential is no secret, and may well be an ordinary word."""
 _CREDENTIAL_DOMAIN: Final = b"approvaltrail credential id v1\n"
 
 
@@ -96,12 +98,12 @@ class Callers:
             principal=None if identity is None else identity.principal,
             principal_kind=(PrincipalKind.UNKNOWN if identity is None else identity.principal_kind),
             credential_id=self._credential_id(credential) if credential else None,
-            session_id=_hidden(session_id, hidden),
+            session_id=_without_credential(session_id, hidden),
             peer_address=origin.peer,
             client_address=origin.client,
             address_source=origin.source,
-            client_name=_hidden(client_name, hidden),
-            request_id=_hidden(request_id_of(request.headers), hidden),
+            client_name=_without_credential(client_name, hidden),
+            request_id=without_tokens(request_id_of(request.headers), hidden),  # answers repeat it
             trace_id=trace_id_of(request.headers.get("traceparent")),
         )
         return Presence(
@@ -153,8 +155,12 @@ def request_id_of(headers: Mapping[str, str]) -> str:
     return given if _REQUEST_ID.fullmatch(given) else new_event_id()
 
 
-def _hidden(text: str | None, parts: tuple[str, ...]) -> str | None:
-    return None if not text else without_tokens(text, parts)
+def _without_credential(text: str | None, parts: tuple[str, ...]) -> str | None:
+    """Take the credential out; a confirmation token is left to the gate, which counts it too."""
+    for part in parts:
+        if text and len(part) >= _SECRET_CHARACTERS:
+            text = text.replace(part, REPLACEMENT)
+    return text or None
 
 
 def _user() -> str | None:

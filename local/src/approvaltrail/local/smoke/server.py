@@ -59,6 +59,10 @@ class Borrowed:
         """Count a refusal that could not be recorded."""
         self._recorder.count_unrecorded(event)
 
+    def report_scrubbed(self, values: int) -> None:
+        """Count values from which a token was removed."""
+        self._recorder.report_scrubbed(values)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmokeServer:
