@@ -75,6 +75,7 @@ REFUSED: dict[str, tuple[tuple[dict, ...], dict[str, Any], str]] = {
     ),
     "rest_token_weak": ((), {"rest": True, "rest_token": secret("short")}, "fewer than 32"),
     "rest_tenant_missing": ((), {**REST, "rest_tenant": ""}, "TENANT is empty"),
+    "credential_secret_weak": ((), {"credential_secret": secret("")}, "fewer than 32"),
     "trusted_proxies_unusable": ((), {"trusted_proxies": "10.0.0.0/8, proxy-1"}, "'proxy-1'"),
 }  # fmt: skip
 

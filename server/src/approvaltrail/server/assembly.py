@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import metadata
 
 from approvaltrail.gate import Clock, Deployment, Gate, GateSettings, Ledger
+from approvaltrail.gate.keys import Key
 from approvaltrail.schemas import EventRecorder, PrincipalKind
 from approvaltrail.server.addresses import TrustedProxies
 from approvaltrail.server.application import Application
@@ -73,7 +74,11 @@ def build(  # noqa: PLR0913 - each seam is optional
     remote = gate_settings.deployment is Deployment.REMOTE
     surface = Surface(
         settings=settings,
-        callers=Callers(gate, TrustedProxies.parse(listed(settings.trusted_proxies))),
+        callers=Callers(
+            TrustedProxies.parse(listed(settings.trusted_proxies)),
+            _credential_key(settings, gate),
+            settings.proxy_header,
+        ),
         toolbox=toolbox,
         dispatcher=Dispatcher(gate, toolbox),
         platforms=platforms,
@@ -92,6 +97,13 @@ def build(  # noqa: PLR0913 - each seam is optional
         rest_identifier=_rest_identifier(settings, own_keys) if settings.rest else None,
         version=version,
     )
+
+
+def _credential_key(settings: ServerSettings, gate: Gate) -> Key:
+    secret = settings.credential_secret
+    if secret is None:
+        return gate.keys.signing
+    return Key(secret=secret.get_secret_value().encode())
 
 
 def _mcp_identifier(

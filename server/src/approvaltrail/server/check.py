@@ -152,6 +152,7 @@ def _secrets(
     asked: tuple[tuple[ServerSettings | GateSettings, str, str], ...] = (
         (gate, "confirm_secret", "generated for this process; no other can verify its tokens"),
         (gate, "control_dsn", "not set"),
+        (settings, "credential_secret", "not set; CONFIRM_SECRET serves"),
         (settings, "platform_private_key", "not set"),
         (settings, "rest_token", "not set"),
         (settings, "tidb_sql_password", "not set"),

@@ -17,10 +17,11 @@ from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.context import ServerRequestContext
 from starlette.requests import Request
 
-from approvaltrail.gate import Caller, Gate
+from approvaltrail.gate import Caller
+from approvaltrail.gate.keys import Key
 from approvaltrail.schemas import PrincipalKind, new_event_id
 from approvaltrail.schemas.token_shape import REPLACEMENT, parts_of, without_tokens
-from approvaltrail.server.addresses import Origin, TrustedProxies
+from approvaltrail.server.addresses import Origin, ProxyHeader, TrustedProxies
 from approvaltrail.server.auth.identity import Identity
 from approvaltrail.server.auth.verifier import identity_of
 from approvaltrail.server.platform.values import ApiKey
@@ -46,9 +47,16 @@ class Presence:
 class Callers:
     """Makes callers from requests."""
 
-    def __init__(self, gate: Gate, proxies: TrustedProxies) -> None:
-        self._gate = gate
+    def __init__(
+        self,
+        proxies: TrustedProxies,
+        credential_key: Key,
+        header: ProxyHeader = ProxyHeader.X_FORWARDED_FOR,
+    ) -> None:
+        """Take the proxies and the header that they write, and the key of credentials' hashes."""
         self._proxies = proxies
+        self._credential_key = credential_key
+        self._header = header
 
     def of_mcp(self, context: ServerRequestContext[Any, Any]) -> Presence:
         """Return who makes an MCP request; without HTTP, it is the user of this machine."""
@@ -115,11 +123,11 @@ class Callers:
     def origin(self, request: Request) -> Origin:
         """Return where a request came from."""
         peer = None if request.client is None else request.client.host
-        return self._proxies.origin(peer, request.headers.getlist("x-forwarded-for"))
+        return self._proxies.origin(peer, self._header.hops(request.headers.getlist(self._header)))
 
     def _credential_id(self, credential: str) -> str:
         """Return a keyed hash: the same for the same credential, and of no use to guess it."""
-        mac = self._gate.keys.signing.mac(_CREDENTIAL_DOMAIN + credential.encode())
+        mac = self._credential_key.mac(_CREDENTIAL_DOMAIN + credential.encode())
         return mac.hex()[:32]
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, Final
 from pydantic import Field, SecretStr
 
 from approvaltrail.schemas.environment import EnvironmentSettings, named
+from approvaltrail.server.addresses import ProxyHeader
 from approvaltrail.server.platform.http import PlatformAddresses
 from approvaltrail.server.platform.values import ApiKey
 
@@ -35,7 +36,15 @@ class ServerSettings(EnvironmentSettings):
     """Host headers that are answered, separated by commas; unset: those of the loopback, and on
     another host any."""
     trusted_proxies: Annotated[str, _of("TRUSTED_PROXIES", "APPROVALTRAIL_TRUSTED_PROXIES")] = ""
-    """Addresses and networks whose X-Forwarded-For is believed, separated by commas."""
+    """Addresses and networks whose word on the hop before them is believed, separated by commas."""
+    proxy_header: Annotated[ProxyHeader, _of("APPROVALTRAIL_SERVER_PROXY_HEADER")] = (
+        ProxyHeader.X_FORWARDED_FOR
+    )
+    """The header in which they say it: `x-forwarded-for`, or `forwarded` (RFC 7239). The other one
+    is not read: whoever calls may write it."""
+    credential_secret: Annotated[SecretStr | None, _of("APPROVALTRAIL_CREDENTIAL_SECRET")] = None
+    """Key of the hash by which events name a caller's credential, 32 bytes or more; also by
+    `…_FILE`. Unset, it is CONFIRM_SECRET, and a credential has another name after its rotation."""
 
     metrics_host: Annotated[str, _of("APPROVALTRAIL_SERVER_METRICS_HOST")] = "127.0.0.1"
     """Where /metrics is served; it asks for no credential."""
@@ -114,7 +123,12 @@ class ServerSettings(EnvironmentSettings):
     @property
     def secrets(self) -> tuple[bytes, ...]:
         """Every configured secret, for the log scrubber alone."""
-        found = (self.rest_token, self.platform_private_key, self.tidb_sql_password)
+        found = (
+            self.credential_secret,
+            self.rest_token,
+            self.platform_private_key,
+            self.tidb_sql_password,
+        )
         texts = (secret.get_secret_value() for secret in found if secret is not None)
         return tuple(text.encode() for text in texts if text)
 

@@ -12,6 +12,7 @@ from typing import Final
 
 from approvaltrail.gate import Deployment, GateSettings, Ledger
 from approvaltrail.gate import StartupRefusedError as GateRefusedError
+from approvaltrail.gate.keys import MINIMUM_SECRET_BYTES
 from approvaltrail.gate.startup import check_startup
 from approvaltrail.server.addresses import TrustedProxies
 from approvaltrail.server.errors import StartRefusedError, TemplateError
@@ -171,6 +172,15 @@ def _rest_token_weak(facts: Facts) -> Iterable[str]:
         )
 
 
+def _credential_secret(facts: Facts) -> Iterable[str]:
+    secret = facts.settings.credential_secret
+    if secret is not None and len(secret.get_secret_value().encode()) < MINIMUM_SECRET_BYTES:
+        yield (
+            f"APPROVALTRAIL_CREDENTIAL_SECRET has fewer than {MINIMUM_SECRET_BYTES} bytes; make "
+            "one with `openssl rand -base64 48`, or unset it"
+        )
+
+
 def _rest_tenant(facts: Facts) -> Iterable[str]:
     if facts.settings.rest and not facts.settings.rest_tenant:
         yield "APPROVALTRAIL_SERVER_REST_TENANT is empty; name the tenant of the static token"
@@ -198,6 +208,7 @@ RULES: Final = (
     Rule(code="rest_without_credential", problems=_rest_open),
     Rule(code="rest_token_weak", problems=_rest_token_weak),
     Rule(code="rest_tenant_missing", problems=_rest_tenant),
+    Rule(code="credential_secret_weak", problems=_credential_secret),
     Rule(code="trusted_proxies_unusable", problems=_proxies),
 )
 
