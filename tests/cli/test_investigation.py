@@ -166,7 +166,11 @@ def test_an_export_says_what_it_is(
     assert manifest["query"]["filter"]["label"] == "needs_review"
     assert manifest["data"]["rows"] == 2
     assert {"start", "end", "version", "completeness"} <= set(manifest)
-    assert command("export", "verify", wrote["file"], "--against-store").code == ExitCode.OK
+    kept = ("--manifest-sha256", wrote["manifest_sha256"])
+    assert command("export", "verify", wrote["file"], "--against-store", *kept).code == ExitCode.OK
+    kept = ("--manifest-sha256", "0" * 64)
+    assert command("export", "verify", wrote["file"], *kept).code == ExitCode.FAILED_CHECK
+    assert command("export", "verify", wrote["file"], *kept[:1], "0").code == ExitCode.USAGE
 
 
 def test_a_changed_export_is_not_verified(command: Command, story: Story, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import os
+import warnings
 import zipfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -403,6 +404,35 @@ def test_s_18_what_cannot_be_checked_is_not_verified(
     assert str(found).startswith("not verified: ")
     assert reason in str(found)
     assert "read)" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("notes.txt", "more files than"), ("events.ndjson", "two files of one name")],
+)
+def test_s_18_a_member_that_nobody_checks_is_refused(
+    exported: Path, name: str, reason: str
+) -> None:
+    """S-18: a file beside the two, or a second one of a name, would ride on a good answer."""
+    with zipfile.ZipFile(exported, "a") as archive, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        archive.writestr(name, b"unchecked")
+    found = verify_export(exported)
+    assert not found.verified
+    assert reason in str(found)
+
+
+def test_s_17_what_a_manifest_says_is_proven_by_its_hash(exported: Path) -> None:
+    """S-17: who exported is repeated, not proven, unless the hash that was kept is given."""
+    with zipfile.ZipFile(exported) as archive:
+        kept = Manifest.model_validate_json(archive.read(MANIFEST)).sha256()
+    assert verify_export(exported).manifest_sha256 == kept
+    assert verify_export(exported, manifest_sha256=kept.upper()).verified
+    forged = rewritten(exported, _manifest(exporter__principal="somebody else"))
+    assert verify_export(forged).verified
+    found = verify_export(forged, manifest_sha256=kept)
+    assert not found.verified
+    assert "the manifest is another" in str(found)
 
 
 def test_s_17_no_damage_to_the_archive_itself_raises(exported: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import fields
 from datetime import datetime
 from importlib.metadata import version
@@ -91,6 +92,10 @@ class Manifest(_Part):
     def encoded(self) -> bytes:
         """Return the manifest as it stands in an export; no token can be in it."""
         return without_tokens(self.model_dump_json(indent=2)).encode("utf-8") + b"\n"
+
+    def sha256(self) -> str:
+        """Return the hash of those bytes: kept elsewhere, it holds the whole export to its word."""
+        return hashlib.sha256(self.encoded()).hexdigest()
 
 
 def product_version() -> str:

@@ -1,8 +1,9 @@
 """Checks an export against its manifest, from the values up. Never says "verified" of nothing.
 
 What it proves: that events and manifest belong together and nothing in the events was changed
-since. Who could rewrite both could forge both; against that only what is kept elsewhere helps, such
-as the manifest's hash in a ticket, or the store itself (`against`).
+since. What the manifest says beside that (who, when, how complete) it only repeats. Who could
+rewrite both could forge both; against that only what is kept elsewhere helps: the manifest's
+SHA-256, which was shown when the export was made, or the store itself (`against`).
 """
 
 from __future__ import annotations
@@ -53,6 +54,8 @@ class Verification:
     """How many events were read."""
     reason: str | None = None
     manifest: Manifest | None = field(default=None, repr=False)
+    manifest_sha256: str | None = None
+    """Of the manifest's bytes; None where there is none to read."""
 
     def __str__(self) -> str:
         """Say it in a line: `verified: 12 events`, or `not verified: …`."""
@@ -66,13 +69,17 @@ class _NotVerifiedError(Exception):
     """Ends a check with its reason."""
 
 
-def verify_export(path: Path, against: Queries | None = None) -> Verification:
+def verify_export(
+    path: Path, against: Queries | None = None, manifest_sha256: str | None = None
+) -> Verification:
     """Check an export: a ZIP file, or the folder into which one was unpacked.
 
-    `against` asks the store for the same events and compares each. Never raises for what a file
-    holds; everything that cannot be checked is "not verified" with the reason.
+    `against` asks the store for the same events and compares each; `manifest_sha256` is what the
+    manifest's hash has to be. Never raises for what a file holds; everything that cannot be checked
+    is "not verified" with the reason.
     """
-    check = _Check(path)
+    check = _Check(path, manifest_sha256)
+    reason: str | None = None
     try:
         check.run(against)
     except _NotVerifiedError as found:
@@ -81,14 +88,20 @@ def verify_export(path: Path, against: Queries | None = None) -> Verification:
         reason = f"the export cannot be read ({type(error).__name__})"
     except (StoreError, ExportError) as error:
         reason = f"the store cannot be compared: {error}"
-    else:
-        return Verification(verified=True, events=check.events, manifest=check.manifest)
-    return Verification(verified=False, events=check.events, reason=reason, manifest=check.manifest)
+    return Verification(
+        verified=reason is None,
+        events=check.events,
+        reason=reason,
+        manifest=check.manifest,
+        manifest_sha256=check.manifest_sha256,
+    )
 
 
 class _Check:
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, expected: str | None) -> None:
         self._path = path
+        self._expected = expected
+        self.manifest_sha256: str | None = None
         self.events = 0
         self.manifest: Manifest | None = None
         self._hashes: dict[str, str] = {}
@@ -98,6 +111,7 @@ class _Check:
         if self._path.exists() and not (self._path.is_dir() or self._path.is_file()):
             raise _NotVerifiedError("it is neither a file nor a folder")
         self.manifest = manifest = self._read_manifest()
+        self._check_members({MANIFEST, manifest.data.file})
         if manifest.data.columns != COLUMNS:
             raise _NotVerifiedError("its columns are not those of an export")
         with self._open(manifest.data.file) as file:
@@ -124,6 +138,11 @@ class _Check:
             if not self._path.exists():
                 raise _NotVerifiedError("there is no such file") from None
             raise _NotVerifiedError(f"it has no {MANIFEST}") from None
+        self.manifest_sha256 = hashlib.sha256(content).hexdigest()
+        if self._expected is not None and self._expected.lower() != self.manifest_sha256:
+            raise _NotVerifiedError(
+                f"the manifest is another: its SHA-256 is {self.manifest_sha256}"
+            )
         try:
             return Manifest.model_validate_json(content)
         except ValidationError as error:
@@ -137,6 +156,17 @@ class _Check:
             return zipfile.Path(self._path, name).open("rb")
         except zipfile.BadZipFile:
             raise _NotVerifiedError("it is no ZIP file, or a broken one") from None
+
+    def _check_members(self, known: set[str]) -> None:
+        """Refuse a second member of one name, or a file beside the two: nobody has checked it."""
+        if self._path.is_dir():
+            return
+        with zipfile.ZipFile(self._path) as archive:
+            names = archive.namelist()
+        if len(names) != len(set(names)):
+            raise _NotVerifiedError("it holds two files of one name")
+        if not known.issuperset(names):
+            raise _NotVerifiedError("it holds more files than the events and the manifest")
 
     def _read_rows(self, lines: Iterator[bytes], manifest: Manifest) -> None:
         rows = decoded(lines, manifest.data.encoding)

@@ -119,9 +119,16 @@ def _summary(prepared: _Prepared) -> Markup:
         away = formats.counted(manifest.withheld, "presentation")
         parts.append(element("div", f"{away} of other tenants not in it."))
     parts.append(element("div", manifest.completeness.sentence))
-    parts.append(element("div", "SHA-256 of the events ", _hash(manifest), class_="at-small"))
+    parts.append(
+        element(
+            "div",
+            "SHA-256 of the manifest, to keep with the case: ",
+            _hash(manifest),
+            class_="at-small",
+        )
+    )
     return element("div", *parts)
 
 
 def _hash(manifest: Manifest) -> Markup:
-    return element("span", manifest.data.sha256, class_="at-mono")
+    return element("span", manifest.sha256(), class_="at-mono")

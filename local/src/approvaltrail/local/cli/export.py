@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -50,6 +51,7 @@ _Exporter = Annotated[
     typer.Option("--exporter", metavar="NAME", help="Who exports; written down, not proven."),
 ]
 _MakesManifest = Callable[[Asking, Path, Terms], Manifest]
+_SHA256: Final = re.compile(r"[0-9A-Fa-f]{64}")
 _WHO: Final = 256
 
 
@@ -179,6 +181,14 @@ def verify(
     against_store: Annotated[
         bool, typer.Option("--against-store", help="Compare each event with the store's too.")
     ] = False,
+    manifest_sha256: Annotated[
+        str | None,
+        typer.Option(
+            "--manifest-sha256",
+            metavar="HASH",
+            help="What the manifest's SHA-256 was when the export was made.",
+        ),
+    ] = None,
     data: options.Data = None,
     clickhouse: options.ClickHouse = None,
     as_json: options.Json = False,
@@ -187,11 +197,14 @@ def verify(
 
     Exits with 0 when verified, else with 1 and what differs.
     """
+    expected = None if manifest_sha256 is None else manifest_sha256.strip()
+    if expected is not None and not _SHA256.fullmatch(expected):
+        raise typer.BadParameter("a SHA-256 has 64 hex digits", param_hint="--manifest-sha256")
     if against_store:
         with find(data=data, clickhouse=clickhouse).open_reader() as store:
-            found = verify_export(path, Queries(store))
+            found = verify_export(path, Queries(store), expected)
     else:
-        found = verify_export(path)
+        found = verify_export(path, None, expected)
     if as_json:
         print_json({**fields_of(found), "against_store": against_store})
     else:
@@ -199,7 +212,10 @@ def verify(
         if found.manifest is not None:
             said = found.manifest
             who, made = said.exporter.principal, said.made_at.strftime("%Y-%m-%dT%H:%M:%SZ")
-            say(f"exported {made} by {who}; {said.completeness.sentence}")
+            say(f"as its manifest says, exported {made} by {who}; {said.completeness.sentence}")
+        if found.manifest_sha256 is not None:
+            proven = "as given" if expected and found.verified else "compare it with what was kept"
+            say(f"SHA-256 of the manifest {found.manifest_sha256}: {proven}")
     if not found.verified:
         raise typer.Exit(ExitCode.FAILED_CHECK)
 
@@ -260,10 +276,11 @@ def _tell(manifest: Manifest, file: Path, data: Path | None, *, as_json: bool) -
     size = file.stat().st_size
     if as_json:
         answer: dict[str, Any] = {"file": file, "bytes": size, "manifest": manifest}
+        answer["manifest_sha256"] = manifest.sha256()
         print_json(answer)
         return
     say(f"wrote {file}: {manifest.data.rows} events, {size} bytes")
-    say(f"SHA-256 of the events {manifest.data.sha256}")
+    say(f"SHA-256 of the manifest, to keep with the case: {manifest.sha256()}")
     if manifest.withheld:
         say(f"{manifest.withheld} presentations of other tenants are not in it")
     say(manifest.completeness.sentence)

@@ -50,7 +50,7 @@ def migrate(
     kafka: options.Kafka = None,
     as_json: options.Json = False,
 ) -> None:
-    """Bring the store's tables, Kafka's topics and the registry's schemas up to date."""
+    """Bring tables, topics and registered schemas up to date."""
     where = find(data=data, clickhouse=clickhouse, kafka=kafka)
     with open_store(where.need_writer_dsn()) as store:
         names = list(pending(store)) if check else list(migrate_store(store))
