@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -120,6 +123,22 @@ def test_the_error_of_one_task_of_a_group_is_that_error(
     ran = command("version")
     assert ran.code == ExitCode.UNAVAILABLE
     assert ran.err == "error: nothing arrives\n"
+
+
+@pytest.mark.parametrize("arguments", ["version", "version --json", "--help", "version --help"])
+def test_an_output_without_room_is_no_fault_of_the_program(arguments: str) -> None:
+    """A full disk behind the output, or none at all, ends with 74 and one line that says so."""
+    line = [str(Path(sys.executable).with_name("approvaltrail")), *arguments.split()]
+    with Path("/dev/full").open("w") as full:
+        ran = subprocess.run(line, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert ran.returncode == ExitCode.OUTPUT
+    assert "cannot be written to the output (No space left on device)" in ran.stderr
+    assert len(ran.stderr.splitlines()) == 1
+    closed = subprocess.run(
+        ["sh", "-c", '"$@" >&-', "sh", *line], stderr=subprocess.PIPE, text=True, check=False
+    )
+    assert closed.returncode == ExitCode.OUTPUT
+    assert "cannot be written to the output" in closed.stderr
 
 
 def test_ctrl_c_ends_with_130(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:

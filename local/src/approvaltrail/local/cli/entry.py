@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import os
@@ -18,6 +19,7 @@ from approvaltrail.local.cli.text import safe
 from approvaltrail.schemas.token_shape import without_tokens
 
 DEBUG_VARIABLE: Final = "APPROVALTRAIL_DEBUG"
+_WRITE_ERRORS: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
 _UsageError: Final = typer.BadParameter.__mro__[1]
 """Typer's class of all that is wrong with a command line; it has no public name for it."""
 
@@ -29,6 +31,11 @@ def main() -> None:
 
 class UnreadableArgumentError(Exception):
     """An argument is no text in UTF-8."""
+
+
+def _check_output() -> None:
+    if sys.stdout is None:
+        raise OSError(errno.EBADF, "the output was closed by whoever called")
 
 
 def _check_text(arguments: Sequence[str]) -> None:
@@ -47,12 +54,14 @@ def run(arguments: Sequence[str]) -> int:
     # What keeps Kafka from being reached is told once, as this command's own error.
     logging.getLogger("aiokafka").addHandler(logging.NullHandler())
     try:
+        _check_output()
         _check_text(arguments)
         # Loading takes a moment: a Ctrl-C during it is to end quietly too.
         from approvaltrail.local.cli.app import app  # noqa: PLC0415
 
         # Typer would repeat a wrong argument as it is, which may be a token or escape sequences.
         ended = app(list(arguments) or ["--help"], prog_name="approvaltrail", standalone_mode=False)
+        sys.stdout.flush()
     except SystemExit as ended_by:
         if isinstance(ended_by.__context__, BrokenPipeError):  # rich and typer end so
             return _left()
@@ -69,8 +78,18 @@ def run(arguments: Sequence[str]) -> int:
 
 def _left() -> int:
     """End quietly: the reader of a pipe has seen enough."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno() if sys.__stdout__ else 1)
+    _forget_output()
     return ExitCode.OK
+
+
+def _forget_output() -> None:
+    """Lead what is still to be flushed nowhere: it would fail again at the process's end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno() if sys.__stdout__ else 1)
+
+
+def _is_of_output(error: Exception) -> bool:
+    """Whether writing to an open file failed: whatever else is written has an error of its own."""
+    return isinstance(error, OSError) and error.filename is None and error.errno in _WRITE_ERRORS
 
 
 def _failed(error: Exception, *, as_json: bool) -> int:
@@ -82,6 +101,12 @@ def _failed(error: Exception, *, as_json: bool) -> int:
     from approvaltrail.local.cli.failures import code_of  # noqa: PLC0415 - loaded by now, or broken
 
     error = _sole(error)
+    if _is_of_output(error):
+        _forget_output()
+        why = os.strerror(error.errno)  # type: ignore[attr-defined] # an OSError
+        told = f"the answer cannot be written to the output ({why}): give it another place"
+        _say(told, ExitCode.OUTPUT, as_json=as_json)
+        return ExitCode.OUTPUT
     code = code_of(error)
     if os.environ.get(DEBUG_VARIABLE):
         traceback.print_exception(error)
@@ -120,6 +145,8 @@ def _misused(error: Any, *, as_json: bool) -> int:
 
 
 def _say(message: str, code: ExitCode, *, as_json: bool, retriable: bool = False) -> None:
+    if sys.stderr is None:
+        return
     told = without_tokens(message)
     if as_json:
         error = {"code": int(code), "name": code.name.lower(), "message": told}

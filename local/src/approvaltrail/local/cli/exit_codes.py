@@ -24,6 +24,8 @@ class ExitCode(IntEnum):
     """Nothing is known of the nonce or producer that was named."""
     INCOMPLETE = 7
     """The answer is not proven complete, and `--require-complete` was given."""
+    OUTPUT = 74
+    """The answer could not be written to where the output leads."""
     INTERNAL = 70
     """A fault of the program itself; please report it."""
     INTERRUPTED = 130
