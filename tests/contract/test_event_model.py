@@ -20,7 +20,7 @@ from approvaltrail.schemas.events import (
     RecordedEvent,
 )
 from approvaltrail.schemas.identity import new_event_id
-from approvaltrail.schemas.sanitise import event_from_untrusted
+from approvaltrail.schemas.sanitise import clean_text, event_from_untrusted
 from approvaltrail.schemas.token_shape import parts_of
 
 NOW = datetime(2026, 3, 8, 6, 59, 59, 999_000, tzinfo=UTC)
@@ -151,6 +151,19 @@ def test_recording_a_refusal_is_total(texts: dict[str, str], pairs: dict[str, st
     assert len(data) < bounds.EVENT_BYTES
     assert TOKEN[4:40].encode() not in data
     assert made.event.event_type is EventType.REFUSED
+
+
+@given(
+    st.text(st.sampled_from("ab.-_at1\u00e9\ud800 "), max_size=90)
+    | st.sampled_from([TOKEN, TOKEN[4:], TOKEN[:30], "at1." + "x" * 15, "at1." + "x" * 16]),
+    st.sampled_from([(), parts_of(TOKEN), ("a-short-part-of-1", "b" * 30)]),
+)
+@settings(max_examples=300, deadline=None)
+def test_a_text_is_cleaned_as_it_is_alone(text: str, parts: tuple[str, ...]) -> None:
+    """Each text of an event is what `clean_text` makes of it, whatever way it takes."""
+    made = event_from_untrusted(refused(key_id=text), parts)
+    assert made.event.key_id == (clean_text(text, bounds.KEY_ID, parts) or None)
+    assert ("key_id" in (*made.scrubbed, *made.cut)) is (made.event.key_id != (text or None))
 
 
 def test_what_was_changed_is_named() -> None:

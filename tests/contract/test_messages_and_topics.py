@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import re
+import uuid
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
 import pytest
@@ -11,7 +15,7 @@ from pydantic import ValidationError
 
 from approvaltrail.schemas import topics
 from approvaltrail.schemas.errors import UndecodableError
-from approvaltrail.schemas.identity import new_producer_id, uuid7
+from approvaltrail.schemas.identity import UUID_PATTERN, new_event_id, new_producer_id, uuid7
 from approvaltrail.schemas.messages import (
     Heartbeat,
     Message,
@@ -84,9 +88,33 @@ def test_headers_name_the_owner() -> None:
 def test_identities_are_version_7_and_sort_by_time(milliseconds: int, bits: int) -> None:
     """An identity is a UUIDv7 whose order is that of its milliseconds."""
     text = uuid7(milliseconds, bits)
+    assert str(uuid.UUID(text)) == text
     assert (text[14], text[19] in "89ab") == ("7", True)
     if milliseconds < 2**48 - 1:
         assert text < uuid7(milliseconds + 1, 0)
+
+
+def test_no_identity_is_minted_twice() -> None:
+    """Threads that mint side by side never get the same random bits."""
+    with ThreadPoolExecutor(4) as threads:
+        groups = threads.map(lambda _: [new_event_id() for _ in range(2_000)], range(8))
+        minted = [text for group in groups for text in group]
+    assert all(re.fullmatch(UUID_PATTERN, text) for text in minted)
+    assert len({text[-16:] for text in minted}) == len(minted)
+
+
+def test_a_forked_child_mints_identities_of_its_own() -> None:
+    """What was drawn from the random source before a fork is used by the parent alone."""
+    new_event_id()
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(writing, new_event_id()[-16:].encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    os.close(writing)
+    with os.fdopen(reading) as pipe:
+        assert pipe.read() != new_event_id()[-16:]
 
 
 def test_every_topic_is_described() -> None:

@@ -8,6 +8,7 @@ contract is left out and named in the attribute `unusable_fields`.
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -39,7 +40,8 @@ class Sanitised:
 def clean_text(text: str, maximum: int, token_parts: tuple[str, ...] = ()) -> str:
     """Return the text without tokens and lone surrogates, cut with a hash at `maximum` chars."""
     try:
-        text.encode()
+        if not text.isascii():
+            text.encode()
     except UnicodeEncodeError:
         text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     text = without_tokens(text, token_parts)
@@ -64,13 +66,18 @@ def event_from_untrusted(values: Mapping[str, Any], token_parts: tuple[str, ...]
     scrubbed: list[str] = []
     cut: list[str] = []
     cleaned: dict[str, Any] = {}
+    shortest_part = min(map(len, token_parts), default=sys.maxsize)
     for name, value in values.items():
         if name == "attributes":
             cleaned[name] = _clean_attributes(value, token_parts)
         elif isinstance(value, str) and (maximum := _MAXIMUM.get(name)) is not None:
+            size = len(value)
+            if size <= maximum and size < shortest_part and "." not in value and value.isascii():
+                cleaned[name] = value or None  # as most are: without a dot it is no token
+                continue
             text = clean_text(value, maximum, token_parts)
             if text != value:
-                too_long = len(value) > maximum
+                too_long = size > maximum
                 if not too_long or without_tokens(value, token_parts) != value:
                     scrubbed.append(name)
                 if too_long:
@@ -89,7 +96,7 @@ def event_from_untrusted(values: Mapping[str, Any], token_parts: tuple[str, ...]
 
 def _build(cleaned: dict[str, Any]) -> tuple[ApprovalEvent, list[str]]:
     try:
-        return ApprovalEvent(**cleaned), []
+        return ApprovalEvent.model_validate(cleaned), []
     except ValidationError as error:
         broken = sorted({str(part["loc"][0]) for part in error.errors() if part["loc"]})
         droppable = [name for name in broken if name not in _REQUIRED]
@@ -104,7 +111,7 @@ def _build(cleaned: dict[str, Any]) -> tuple[ApprovalEvent, list[str]]:
         pairs = dict(usable.get("attributes", ()))
         pairs["unusable_fields"] = ",".join(droppable)[: bounds.ATTRIBUTE_VALUE]
         usable["attributes"] = tuple(sorted(pairs.items())[: bounds.ATTRIBUTES])
-    return ApprovalEvent(**usable), droppable
+    return ApprovalEvent.model_validate(usable), droppable
 
 
 def _clean_attributes(
