@@ -15,7 +15,15 @@ from tests.consumers.parts import (
     stored_ids,
     until,
 )
-from tests.support.engine_faults import Close, ErrorCode, FaultProxy, RunThenClose, Status
+from tests.support.engine_faults import (
+    Answer,
+    Close,
+    Delay,
+    ErrorCode,
+    FaultProxy,
+    RunThenClose,
+    Status,
+)
 
 from approvaltrail.schemas.messages import DeadLetterCause
 
@@ -28,6 +36,11 @@ if TYPE_CHECKING:
     from approvaltrail.store.connection import Store
 
 INSERT = "INSERT INTO events"
+LATE = Answer(b"Code: 241. DB::Exception: (total) memory limit exceeded. (MEMORY_LIMIT_EXCEEDED)\n")
+"""The status was sent before the exception came."""
+PAGE = Answer(b"<html><body>Please sign in</body></html>")
+NOTHING = Answer(b"", cut=True)
+HALF = Answer(b"half an ans", cut=True)
 
 
 @pytest.mark.parametrize(
@@ -41,6 +54,10 @@ INSERT = "INSERT INTO events"
         Close(reset=False),
         RunThenClose(),
         RunThenClose(reset=False),
+        LATE,
+        PAGE,
+        NOTHING,
+        HALF,
     ],
     ids=repr,
 )
@@ -138,3 +155,58 @@ async def test_a_stop_while_the_store_is_away_ends_in_time_and_commits_nothing(
     async with running(chosen):
         await until(lambda: len(stored_ids(store)) == 30, "all stored")
     assert_counted_once(store, journal)
+
+
+@pytest.mark.parametrize("answer", [LATE, PAGE, HALF, Answer(b"\0\x01\xff" * 5)], ids=repr)
+async def test_a_question_answered_with_garbage_keeps_no_sink_from_its_work(
+    topic: Topic,
+    store: Store,
+    database: str,
+    settings: Callable[..., SinkSettings],
+    engine_faults: FaultProxy,
+    answer: Answer,
+) -> None:
+    """What the sink asks beside its inserts may be answered by anything: it goes on."""
+    journal = Journal()
+    engine_faults.inject(answer, match="SELECT kafka_partition", times=1_000)
+    engine_faults.inject(answer, match="heartbeat_latest", times=3)
+    chosen = settings(clickhouse_dsn=engine_faults.through(database), repair_interval_seconds=0.2)
+    async with running(chosen) as sink:
+        await topic.send(journal, journal.records(30))
+        await until(lambda: len(stored_ids(store)) == 30, "all stored")
+        await until(lambda: metric(sink, "completeness_asked_timestamp_seconds") > 0, "it looks")
+    assert_counted_once(store, journal)
+
+
+async def test_nothing_is_passed_over_while_partitions_are_being_assigned(
+    topic: Topic,
+    store: Store,
+    database: str,
+    settings: Callable[..., SinkSettings],
+    engine_faults: FaultProxy,
+) -> None:
+    """A group that has committed nothing stores the first message of each partition too."""
+    journal = Journal()
+    for partition in range(3):
+        await topic.send(journal, journal.records(5), partition=partition)
+    engine_faults.inject(Delay(0.9), match="SELECT kafka_partition", times=1)
+    async with running(settings(clickhouse_dsn=engine_faults.through(database))):
+        await until(lambda: len(stored_ids(store)) == 15, "all stored")
+    assert_counted_once(store, journal)
+
+
+async def test_a_store_that_refuses_everything_is_said_to(
+    topic: Topic, store: Store, settings: Callable[..., SinkSettings]
+) -> None:
+    """A constraint that no row meets is the store's fault: nothing is set aside, health says so."""
+    journal = Journal()
+    store.command("ALTER TABLE events ADD CONSTRAINT nothing CHECK target = 'none'")
+    async with running(settings(flush_interval_ms=300)) as sink:
+        await topic.send(journal, journal.records(300), partition=0)
+        await until(lambda: "refused" in " ".join(sink.condition().reasons), "health says so")
+        assert not sink.condition().ready
+        store.command("ALTER TABLE events DROP CONSTRAINT nothing")
+        await until(lambda: len(stored_ids(store)) == 300, "all stored")
+        await until(lambda: sink.condition().ready, "well again")
+    assert_counted_once(store, journal)
+    assert store.query("SELECT count() FROM dead_letters").scalar() == 0

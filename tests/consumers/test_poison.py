@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -160,7 +161,7 @@ async def test_p18_a_partition_whose_dead_letter_fits_nowhere_stands_and_goes_on
     async with running(chosen) as sink:
         await set_limit(topic, 2_000)
         await topic.send(journal, journal.records(4), partition=0)
-        too_large = await topic.send_raw(b"x" * 5_000, partition=0)
+        too_large = await topic.send_raw(random.Random(7).randbytes(5_000), partition=0)
         await topic.send(journal, journal.records(4), partition=0)
         await until(lambda: not sink.condition().ready, "the partition stands")
         await topic.send(journal, journal.records(6), partition=1)

@@ -50,6 +50,15 @@ class Status:
 
 
 @dataclass(frozen=True, slots=True)
+class Answer:
+    """Answer this, whatever it is, as if all were well; nothing runs. `cut` ends it too early."""
+
+    body: bytes
+    status: int = 200
+    cut: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Close:
     """Close the connection before anything runs; `reset` by RST, else by FIN."""
 
@@ -70,7 +79,7 @@ class Delay:
     seconds: float
 
 
-Fault = ErrorCode | Status | Close | RunThenClose | Delay
+Fault = ErrorCode | Status | Answer | Close | RunThenClose | Delay
 
 
 @dataclass(slots=True)
@@ -187,6 +196,10 @@ class _Handler(BaseHTTPRequestHandler):
                 self._answer(status, {"X-ClickHouse-Exception-Code": str(code)}, message)
             case Status(status):
                 self._answer(status, {}, b"injected\n")
+            case Answer(answered, status, cut):
+                self._answer(status, {}, answered, missing=100 if cut else 0)
+                if cut:
+                    self._close(reset=False)
             case Close(reset):
                 self._close(reset=reset)
             case RunThenClose(reset):
@@ -233,11 +246,13 @@ class _Handler(BaseHTTPRequestHandler):
         finally:
             connection.close()
 
-    def _answer(self, status: int, headers: dict[str, str], body: bytes) -> None:
+    def _answer(
+        self, status: int, headers: dict[str, str], body: bytes, *, missing: int = 0
+    ) -> None:
         self.send_response(status)
         for name, value in headers.items():
             self.send_header(name, value)
-        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Content-Length", str(len(body) + missing))
         self.end_headers()
         self.wfile.write(body)
         self.wfile.flush()

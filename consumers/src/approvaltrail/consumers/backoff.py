@@ -33,5 +33,6 @@ class Backoff:
 async def wait_unless(event: asyncio.Event, seconds: float) -> bool:
     """Wait so long, or less if the event is set meanwhile; say whether it is set."""
     with contextlib.suppress(TimeoutError):
-        await asyncio.wait_for(event.wait(), timeout=seconds)
+        async with asyncio.timeout(seconds):
+            await event.wait()
     return event.is_set()

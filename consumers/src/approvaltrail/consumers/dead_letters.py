@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import re
 from collections import defaultdict
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
+from typing import Any
 
 import structlog
 from aiokafka import AIOKafkaProducer
@@ -31,14 +31,12 @@ from approvaltrail.consumers.settings import SinkSettings
 from approvaltrail.consumers.sorting import Rejected
 from approvaltrail.consumers.writer import StoreWriter, Wanted
 from approvaltrail.schemas import messages as names
-from approvaltrail.schemas.identity import UUID_PATTERN
 from approvaltrail.schemas.topics import DEAD, prefixed
 from approvaltrail.store.connection import Store
 from approvaltrail.store.writing import DeadLetterRow, insert_dead_letters
 
 _AT_ONCE = 500
 """Dead letters on their way together."""
-_IDENTITY = re.compile(UUID_PATTERN)
 _log = structlog.stdlib.get_logger(__name__)
 
 
@@ -109,7 +107,7 @@ class DeadLetters:
             async with asyncio.timeout(self._settings.dead_letter_timeout_seconds):
                 producer = await self._connected()
                 await producer.send_and_wait(
-                    self._topic, message.value, key=message.key, headers=_headers(letter)
+                    self._topic, message.value, key=sendable_key(message), headers=_headers(letter)
                 )
         except UnknownTopicOrPartitionError:
             return f"the topic {self._topic} does not exist: run `approvaltrail migrate`"
@@ -156,11 +154,19 @@ class DeadLetters:
             _log.warning("messages_dead_lettered", topic=topic, cause=cause, messages=count)
 
 
+def sendable_key(message: Any) -> bytes | None:
+    """Return a message's key; an empty one where there is no value either: aiokafka wants one."""
+    if message.key is None and message.value is None:
+        return b""
+    key: bytes | None = message.key
+    return key
+
+
 def _partition(letter: Rejected) -> TopicPartition:
     return TopicPartition(letter.message.topic, letter.message.partition)
 
 
-def _headers(letter: Rejected) -> list[tuple[str, bytes]]:
+def _headers(letter: Rejected) -> list[tuple[str, bytes | None]]:
     message = letter.message
     ours = {
         names.HEADER_CAUSE: letter.cause.value,
@@ -176,9 +182,7 @@ def _headers(letter: Rejected) -> list[tuple[str, bytes]]:
 
 def _row(letter: Rejected) -> DeadLetterRow:
     message = letter.message
-    owner = names.owner_of(tuple(message.headers))
-    if owner is not None and not _IDENTITY.fullmatch(owner[0]):
-        owner = None
+    owner = names.owner_of(message.headers)
     return DeadLetterRow(
         topic=message.topic,
         partition=message.partition,

@@ -41,6 +41,7 @@ class Fetch:
         self.space = asyncio.Event()
         """Set whenever a partition may have become readable."""
         self._failure: str | None = None
+        self._fatal: Exception | None = None
         self._lag_at = 0.0
 
     @property
@@ -59,6 +60,11 @@ class Fetch:
             return None
         return f"Kafka has not answered for {silence:.0f} s: check that it runs and is reachable"
 
+    def fail(self, error: Exception) -> None:
+        """Let `run` end: partitions were assigned, and it is not known where to begin."""
+        self._fatal = error
+        self.space.set()
+
     async def run(self) -> None:
         """Read until cancelled.
 
@@ -69,6 +75,11 @@ class Fetch:
         backoff, failing_since = Backoff(), 0.0
         while True:
             self._instance.check()
+            if self._fatal is not None:
+                raise KafkaUnavailableError(
+                    f"the group's positions cannot be read ({type(self._fatal).__name__}): check "
+                    "that this user may read the group, and start again"
+                ) from self._fatal
             try:
                 await self._read()
             except KafkaError as error:
@@ -91,9 +102,11 @@ class Fetch:
         if not readable:
             self.space.clear()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self.space.wait(), timeout=_WAIT_MS / 1000)
-            # Errors of the group (no access, say) show only when asked for messages.
-            if not self._offsets.owned:
+                async with asyncio.timeout(_WAIT_MS / 1000):
+                    await self.space.wait()
+            # Errors of the group (no access, say) show only when asked for messages. What is being
+            # assigned is not asked for: nobody would take what came.
+            if not self._consumer.assignment():
                 await self._consumer.getmany(timeout_ms=0, max_records=1)
             return
         epoch = self._offsets.epoch

@@ -11,6 +11,7 @@ from typing import Any
 import structlog
 
 from approvaltrail.consumers.block import Block, BlockBuilder
+from approvaltrail.consumers.errors import BatchAbandonedError
 from approvaltrail.consumers.headers import Headers
 from approvaltrail.consumers.isolation import ROW_CODES, find_bad, refused_alone
 from approvaltrail.consumers.metrics import SinkMetrics
@@ -129,7 +130,12 @@ class EventFlush:
                 await self._halve(builder, messages, error.code, halving, wanted)
                 if not halving.store_is_at_fault:
                     return halving.rejected
+                self._writer.note(error)
                 _log.error("store_refuses_everything", code=error.code, events=len(messages))
+                if not wanted():
+                    raise BatchAbandonedError(
+                        "its partitions were given to somebody else"
+                    ) from None
                 await asyncio.sleep(self._settings.retry_longest_seconds)
             else:
                 return []

@@ -9,8 +9,9 @@ from approvaltrail.schemas.kafka_settings import KafkaSettings
 RELAY_TIMEOUT_MS = 40_000
 """An idempotent aiokafka producer whose partition stays leaderless for longer than its request
 timeout loses its own count of sequences: shorter is not safe."""
-LARGEST_REQUEST_BYTES = 8 * 1024 * 1024
-"""The topic's own limit decides how large a message may be, not the client's."""
+LARGEST_REQUEST_BYTES = 64 * 1024 * 1024
+"""The topic's own limit decides how large a message may be, not the client's. That limit is held
+against what is sent, and a message that was compressed may be many times as large."""
 
 
 def producer_options(settings: KafkaSettings) -> dict[str, Any]:
@@ -19,6 +20,7 @@ def producer_options(settings: KafkaSettings) -> dict[str, Any]:
         **settings.connection_options(),
         "acks": "all",
         "enable_idempotence": True,
+        "compression_type": "lz4",  # what came compressed fits again
         "request_timeout_ms": RELAY_TIMEOUT_MS,
         "max_request_size": LARGEST_REQUEST_BYTES,
     }

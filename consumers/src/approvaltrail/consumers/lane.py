@@ -110,7 +110,8 @@ class Lane:
                 return None
             self._changed.clear()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._changed.wait(), timeout=due_in)
+                async with asyncio.timeout(due_in):
+                    await self._changed.wait()
 
     async def _store(self, batch: Batch) -> None:
         def wanted() -> bool:

@@ -11,9 +11,10 @@ from collections.abc import Iterable, Mapping
 
 import structlog
 from aiokafka import AIOKafkaConsumer
-from aiokafka.errors import CommitFailedError, IllegalStateError
+from aiokafka.errors import CommitFailedError, IllegalStateError, KafkaError
 from aiokafka.structs import TopicPartition
 
+from approvaltrail.consumers.errors import KafkaUnavailableError
 from approvaltrail.consumers.metrics import SinkMetrics
 
 _log = structlog.stdlib.get_logger(__name__)
@@ -51,6 +52,9 @@ class Offsets:
         """Commit where each partition goes on; return False when that came too late.
 
         aiokafka itself repeats a commit that a broker could not take just now.
+
+        Raises:
+            KafkaUnavailableError: no commit is possible.
         """
         if epoch != self.epoch:
             return self._fenced(done, "the partitions were given away meanwhile")
@@ -63,6 +67,11 @@ class Offsets:
             if epoch == self.epoch:
                 self.revoke()
             return self._fenced(offsets, type(error).__name__)
+        except KafkaError as error:
+            raise KafkaUnavailableError(
+                f"positions cannot be committed ({type(error).__name__}): check that this user may "
+                "read in the group; what was stored is read again, and counts once"
+            ) from error
         return True
 
     def _fenced(self, done: Mapping[TopicPartition, int], why: str) -> bool:

@@ -47,9 +47,9 @@ class Rebalance(ConsumerRebalanceListener):  # type: ignore[misc]
         self._metrics.rebalances.inc()
         for lane in self._lanes:
             lane.drop_buffered()
-        settled = asyncio.gather(*(lane.settle() for lane in self._lanes))
         try:
-            await asyncio.wait_for(settled, timeout=self._timeout_seconds)
+            async with asyncio.timeout(self._timeout_seconds):
+                await asyncio.gather(*(lane.settle() for lane in self._lanes))
         except TimeoutError:
             _log.warning("revoked_with_batch_on_its_way", waited_seconds=self._timeout_seconds)
         self._offsets.revoke()
@@ -59,9 +59,14 @@ class Rebalance(ConsumerRebalanceListener):  # type: ignore[misc]
 
     async def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:
         """Begin to read what is ours now, from where it was committed."""
+        try:
+            await self._begin(sorted(assigned))
+        except Exception as error:  # noqa: BLE001 - raised, it would be logged and nothing read
+            self._fetch.fail(error)
+
+    async def _begin(self, partitions: Sequence[TopicPartition]) -> None:
         # aiokafka tells its member id nowhere else.
         self._instance.joined(self._consumer._coordinator.member_id)  # noqa: SLF001
-        partitions = sorted(assigned)
         committed = [await self._consumer.committed(partition) for partition in partitions]
         for partition, offset in zip(partitions, committed, strict=True):
             self._continuity.start(partition, offset)

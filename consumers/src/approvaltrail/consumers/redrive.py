@@ -17,6 +17,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.errors import KafkaError
 from aiokafka.structs import TopicPartition
 
+from approvaltrail.consumers.dead_letters import sendable_key
 from approvaltrail.consumers.errors import KafkaUnavailableError, RedriveError
 from approvaltrail.consumers.kafka_options import producer_options
 from approvaltrail.schemas import messages as names
@@ -98,18 +99,18 @@ class _Letter:
                 detail=found[names.HEADER_DETAIL].decode(),
                 dead_lettered_at=datetime.fromisoformat(found[names.HEADER_AT].decode()),
             )
-        except (KeyError, ValueError):
+        except (KeyError, ValueError, AttributeError, TypeError):  # a header may have no value
             return None
 
     @property
     def position(self) -> tuple[str, int, int]:
         return self.topic, self.partition, self.offset
 
-    def original_headers(self) -> list[tuple[str, bytes]]:
+    def original_headers(self) -> list[tuple[str, bytes | None]]:
         return [(name, value) for name, value in self.record.headers if name not in _OURS]
 
     def marked(self, at: datetime) -> DeadLetterRow:
-        owner = names.owner_of(tuple(self.record.headers))
+        owner = names.owner_of(self.record.headers)
         return DeadLetterRow(
             topic=self.topic,
             partition=self.partition,
@@ -297,7 +298,7 @@ class _Sender:
         return await producer.send(
             topic,
             letter.record.value,
-            key=letter.record.key,
+            key=sendable_key(letter.record),
             partition=letter.partition if letter.partition in numbers else None,
             headers=letter.original_headers(),
         )

@@ -78,7 +78,7 @@ class StoreWriter:
             except (StoreUnavailableError, StoreRefusedError) as error:
                 if gives_up(error, backoff.attempts + 1):
                     raise
-                self._note(error)
+                self.note(error)
                 away = isinstance(error, StoreUnavailableError)
                 wait = backoff.next_seconds(_AWAY_SECONDS if away else math.inf)
             else:
@@ -91,7 +91,8 @@ class StoreWriter:
         """Give up the threads; a write on its way is not waited for."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def _note(self, error: StoreError) -> None:
+    def note(self, error: StoreError) -> None:
+        """Take in that the store does not take what it ought to."""
         self._why = str(error)
         why = "refused" if isinstance(error, StoreRefusedError) else "unknown_outcome"
         self._metrics.insert_retries.labels(why).inc()

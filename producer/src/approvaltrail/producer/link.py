@@ -141,14 +141,16 @@ class Link:
 
 async def _started(client: AIOKafkaProducer, seconds: float) -> None:
     try:
-        await asyncio.wait_for(client.start(), seconds)
+        async with asyncio.timeout(seconds):
+            await client.start()
     except (KafkaError, OSError, TimeoutError) as error:
         raise _failure("the broker cannot be reached", error) from error
 
 
 async def _partitions(client: AIOKafkaProducer, topic: str, seconds: float) -> int:
     try:
-        return len(await asyncio.wait_for(client.partitions_for(topic), seconds))
+        async with asyncio.timeout(seconds):
+            return len(await client.partitions_for(topic))
     except (KafkaError, OSError, TimeoutError) as error:
         raise _failure(
             f"the topic {topic} is not there (run `approvaltrail migrate`)", error
@@ -179,4 +181,5 @@ async def _discard(client: AIOKafkaProducer) -> None:
     # the client's own stop waits for what is in flight; nobody needs that: it is replayed
     for ending in (client.stop, client.client.close):
         with contextlib.suppress(KafkaError, OSError, TimeoutError, RuntimeError):
-            await asyncio.wait_for(ending(), _DISCARD_SECONDS)
+            async with asyncio.timeout(_DISCARD_SECONDS):
+                await ending()

@@ -245,7 +245,8 @@ class Relay:
             return
         wait = self._beat_at + self._settings.heartbeat_seconds - time.monotonic()
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._awake.wait(), max(0.01, wait))
+            async with asyncio.timeout(max(0.01, wait)):
+                await self._awake.wait()
             if self._stop_at is None:
                 await asyncio.sleep(self._settings.relay_linger_ms / 1_000)
         self._idle = False
@@ -268,7 +269,8 @@ class Relay:
         with contextlib.suppress(TimeoutError):
             self._awake.clear()
             if self._stop_at is None:
-                await asyncio.wait_for(self._woken_to_stop(), wait)
+                async with asyncio.timeout(wait):
+                    await self._woken_to_stop()
             else:
                 await asyncio.sleep(wait)
 

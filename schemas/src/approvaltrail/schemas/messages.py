@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import re
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Final, Self
 
@@ -13,6 +15,7 @@ from approvaltrail.schemas import bounds
 from approvaltrail.schemas.contract import HEADER_BYTES, Contract, contract
 from approvaltrail.schemas.errors import UndecodableError
 from approvaltrail.schemas.events import Digest, Identity, Instant
+from approvaltrail.schemas.identity import UUID_PATTERN
 
 Count = Annotated[int, Field(ge=0, le=2**63 - 1)]
 Text = Annotated[str, Field(min_length=1, max_length=bounds.INSTANCE)]
@@ -182,6 +185,8 @@ class DeadLetterCause(StrEnum):
     REFUSED_BY_STORE = "refused_by_store"
 
 
+_IDENTITY: Final = re.compile(UUID_PATTERN.encode())
+_NUMBER: Final = re.compile(rb"[0-9]{1,19}")
 HEADER_PRODUCER_ID: Final = "producer_id"
 HEADER_SEQUENCE: Final = "sequence"
 """Kafka headers of every event (ASCII text), so that an undecodable value still has an owner."""
@@ -202,12 +207,15 @@ def event_headers(producer_id: str, sequence: int) -> list[tuple[str, bytes]]:
     ]
 
 
-def owner_of(
-    headers: list[tuple[str, bytes]] | tuple[tuple[str, bytes], ...],
-) -> tuple[str, int] | None:
-    """Read producer id and sequence from a message's headers, or None where they say nothing."""
+def owner_of(headers: Iterable[tuple[str, bytes | None]]) -> tuple[str, int] | None:
+    """Read producer id and sequence from a message's headers, or None where they say nothing.
+
+    Whoever may write to the topic writes them: anything may stand there, also nothing.
+    """
     found = dict(headers)
-    try:
-        return found[HEADER_PRODUCER_ID].decode("ascii"), int(found[HEADER_SEQUENCE])
-    except (KeyError, ValueError):
+    producer_id, sequence = found.get(HEADER_PRODUCER_ID), found.get(HEADER_SEQUENCE)
+    if not producer_id or not sequence or not _NUMBER.fullmatch(sequence):
         return None
+    if not _IDENTITY.fullmatch(producer_id):
+        return None
+    return producer_id.decode("ascii"), int(sequence)

@@ -82,6 +82,8 @@ TEXT_COLUMNS: Final = tuple(
     name for name, kind in EVENT_COLUMNS if kind in {_FEW, _FEW_OR_NULL, _TEXT_OR_NULL}
 )
 """Columns whose bytes must be valid UTF-8."""
+TIME_COLUMNS: Final = tuple(name for name, kind in EVENT_COLUMNS if INSTANT in kind)
+"""Columns that hold instants."""
 
 _PLAIN: Final[dict[tuple[str, str | None], tuple[str, ...]]] = {
     ("string", None): (_FEW,),

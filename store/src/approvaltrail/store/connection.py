@@ -9,6 +9,7 @@ host's time when inserting and as the server's when querying), and silent resend
 from __future__ import annotations
 
 import logging
+import struct
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -25,6 +26,7 @@ from clickhouse_connect.driver.exceptions import (
     OperationalError,
     ProgrammingError,
 )
+from clickhouse_connect.driver.summary import QuerySummary
 
 from approvaltrail.store.clients import Clients
 from approvaltrail.store.errors import InvalidDsnError, StoreRefusedError, StoreUnavailableError
@@ -43,6 +45,8 @@ CHDB_PATTERNS: Final = frozenset("*?{}")
 """chDB takes these in a folder's name for a pattern of files, or for the beginning of settings."""
 _NOISY_LOGGERS: Final = ("urllib3.connectionpool", "clickhouse_connect")
 _READ_ONLY: Final = {"readonly": 2}
+_UNREADABLE: Final = (ValueError, LookupError, EOFError, ArithmeticError, TypeError, struct.error)
+"""What the client's parser may raise over bytes that are no answer."""
 _HELPERS: Final = 3
 """Threads that ask beside the caller's own; a question rarely has more independent parts."""
 
@@ -169,10 +173,13 @@ class Store:
         """
         bound = _bound(parameters)
         with self._translated() as client:
-            answer = client.query(
-                sql, parameters=bound, settings=self._settings(settings), tz_mode="aware"
-            )
-            return Rows(tuple(answer.column_names), answer.result_rows)
+            try:
+                answer = client.query(
+                    sql, parameters=bound, settings=self._settings(settings), tz_mode="aware"
+                )
+                return Rows(tuple(answer.column_names), answer.result_rows)
+            except _UNREADABLE as error:  # what answered is no ClickHouse
+                raise StoreUnavailableError(_unknown(type(error).__name__)) from None
 
     def command(
         self,
@@ -183,6 +190,9 @@ class Store:
     ) -> None:
         """Run a statement that returns nothing, once: it is never sent again by itself.
 
+        Whatever is answered all the same is no success: the engine's own exceptions may come behind
+        a status of 200.
+
         With `data`, the statement reads `input('…')` and ends in `FORMAT …`.
         """
         bound = _bound(parameters)
@@ -191,7 +201,12 @@ class Store:
                 with rows_file(sql, data) as statement:
                     client.command(statement, parameters=bound, settings=self._settings(settings))
                 return
-            client.command(sql, parameters=bound, data=data, settings=self._settings(settings))
+            said = client.command(
+                sql, parameters=bound, data=data, settings=self._settings(settings)
+            )
+            if not isinstance(said, QuerySummary):
+                # an exception that came after the status, or the page of something in between
+                raise StoreUnavailableError(_unknown("an answer where none belongs"))
 
     def together(self, *asks: Callable[[], Any]) -> list[Any]:
         """Ask several independent questions at once and return their answers in order.

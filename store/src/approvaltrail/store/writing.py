@@ -14,7 +14,13 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from approvaltrail.schemas.contract import event_contracts
-from approvaltrail.store.columns import EVENT_COLUMNS, KAFKA_COLUMNS, TEXT_COLUMNS
+from approvaltrail.schemas.encoding import microseconds
+from approvaltrail.store.columns import (
+    EVENT_COLUMNS,
+    KAFKA_COLUMNS,
+    TEXT_COLUMNS,
+    TIME_COLUMNS,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -39,6 +45,9 @@ _ONE_BLOCK: Final[dict[str, int | str]] = {
 }
 _SMALL: Final[dict[str, int | str]] = {"async_insert": 0, "insert_deduplicate": 0}
 _MAXIMUM_SEQUENCE: Final = 2**63 - 1
+_FIRST: Final = microseconds(datetime.min.replace(tzinfo=UTC))
+_LAST: Final = microseconds(datetime.max.replace(tzinfo=UTC))
+"""The first and the last microsecond of the calendar: nobody could read an event beyond them."""
 
 
 def insert_events(
@@ -49,7 +58,7 @@ def insert_events(
     Each record of the block is the event's fields in the order of its contract, then
     `kafka_partition` (int), `kafka_offset` (long) and `fence` (long). The engine refuses the block
     when a record does not end on the fence (its bytes were not one event), when a text is not
-    UTF-8, a sequence not positive, or `occurred_at` outside of `times`.
+    UTF-8, a sequence not positive, `occurred_at` outside of `times`, or any time in no calendar.
 
     Raises:
         StoreRefusedError: nothing of the block is stored (see its note on months).
@@ -69,6 +78,11 @@ def _insert_statement(fingerprint: str, timed: object) -> str:
     structure = _quoted(", ".join(f"{name} {kind}" for name, kind in columns) + ", fence Int64")
     checks = ["fence != {fence:Int64}", f"NOT ({_all_utf8(dict(columns))})"]
     checks.append(f"sequence < 1 OR sequence > {_MAXIMUM_SEQUENCE}")
+    checks += [
+        f"toUnixTimestamp64Micro({_present(name, kind)}) NOT BETWEEN {_FIRST} AND {_LAST}"
+        for name, kind in columns
+        if name in TIME_COLUMNS
+    ]
     if timed:
         bounds = (
             "{earliest:DateTime64(6, 'UTC')}",
@@ -90,6 +104,10 @@ def _columns_of(fingerprint: str) -> list[tuple[str, str]]:
             fields = {field["name"] for field in known.schema["fields"]}
             return [column for column in EVENT_COLUMNS if column[0] in fields]
     raise ValueError(f"no event contract has fingerprint {fingerprint}")
+
+
+def _present(name: str, kind: str) -> str:
+    return f"ifNull({name}, toDateTime64(0, 6, 'UTC'))" if "Nullable" in kind else name
 
 
 def _all_utf8(columns: Mapping[str, str]) -> str:
