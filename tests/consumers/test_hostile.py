@@ -13,6 +13,9 @@ import fastavro
 import pytest
 from aiokafka import AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewPartitions
+from aiokafka.protocol.produce import ProduceRequest
+from aiokafka.record.default_records import _DefaultRecordBatchBuilderPy
+from aiokafka.structs import TopicPartition
 from tests.consumers.parts import (
     Journal,
     Message,
@@ -30,7 +33,7 @@ from approvaltrail.consumers.topics_admin import ensure_topics
 from approvaltrail.schemas.contract import HEADER_BYTES, event_contract
 from approvaltrail.schemas.identity import new_producer_id
 from approvaltrail.schemas.messages import DeadLetterCause, event_headers
-from approvaltrail.schemas.topics import HEARTBEATS, SEALS
+from approvaltrail.schemas.topics import EVENTS, HEARTBEATS, SEALS
 from approvaltrail.store.answers import TenantScope, TimeRange
 from approvaltrail.store.columns import TIME_COLUMNS
 from approvaltrail.store.queries import Queries
@@ -173,6 +176,64 @@ async def send_odd(
     batch = topic._producer.create_batch()
     assert batch.append(timestamp=None, key=key, value=value, headers=headers)
     await (await topic._producer.send_batch(batch, topic.events, partition=0))
+
+
+class NotUtf8(str):
+    """A header's name as some clients would write it."""
+
+    __slots__ = ()
+
+    def encode(self, encoding: str = "", errors: str = "") -> bytes:
+        return b"\xff\xfe"
+
+
+def unreadable_batch(value: bytes) -> bytes:
+    """Return a record batch that no broker refuses and no client of Python can read."""
+    builder = _DefaultRecordBatchBuilderPy(2, 0, 0, -1, -1, -1, 1 << 20)
+    headers: list[tuple[str, bytes | None]] = [(NotUtf8("x"), b"y")]
+    now = int(datetime.now(UTC).timestamp() * 1_000)
+    builder.append(0, now, b"k", value, [("fine", b"1")])
+    builder.append(1, now, b"k", value, headers)
+    builder.append(2, now, b"k", value, [("fine", b"1")])
+    return bytes(builder.build())
+
+
+@pytest.mark.parametrize("name", [EVENTS, HEARTBEATS])
+async def test_a_message_that_no_client_can_read_is_passed_over_by_name(
+    topic: Topic, store: Store, settings: Callable[..., SinkSettings], name: str
+) -> None:
+    """It and what is behind it in its batch is set aside; all others are taken."""
+    journal = Journal()
+    [(_, value)] = journal.records(1)
+    async with running(settings()) as sink:
+        for partition in (0, 1):
+            await produce(topic, topic.prefix + name, partition, unreadable_batch(value))
+        await topic.send(journal, journal.records(5))
+        expected = 4 if name == EVENTS else 6  # an event is no heartbeat
+        await until(lambda: len(letters(store)) == expected, "set aside")
+        stored = 6 if name == EVENTS else 5
+        await until(lambda: len(stored_ids(store)) == stored, "the others stored")
+        assert sink.condition().ready
+    assert {(one.partition, one.offset) for one in letters(store)} >= {
+        (partition, offset) for partition in (0, 1) for offset in (1, 2)
+    }
+
+
+async def produce(topic: Topic, name: str, partition: int, records: bytes) -> None:
+    """Give the broker a batch of records as it is."""
+    client = topic._producer.client
+    await client.force_metadata_update()
+    await topic._producer.partitions_for(name)
+    leader = client.cluster.leader_for_partition(TopicPartition(name, partition))
+    request = ProduceRequest(
+        transactional_id=None,
+        required_acks=-1,
+        timeout=10_000,
+        topics=[(name, [(partition, records)])],
+    )
+    answer = await client.send(leader, request)
+    [(_, [(_, code, *_)])] = answer.topics
+    assert code == 0
 
 
 async def test_headers_that_disagree_with_the_body_change_nothing(

@@ -17,6 +17,7 @@ from approvaltrail.consumers.continuity import Verdict
 from approvaltrail.consumers.errors import KafkaUnavailableError
 from approvaltrail.consumers.lane import Lane
 from approvaltrail.consumers.membership import Membership
+from approvaltrail.consumers.unreadable import Unreadable
 
 _WAIT_MS = 200
 """How long to wait for messages before looking again which partitions may be read."""
@@ -111,10 +112,49 @@ class Fetch:
             return
         epoch = self._offsets.epoch
         room = min(self._lanes[partition.topic].room for partition in readable)
-        found = await self._consumer.getmany(*readable, timeout_ms=_WAIT_MS, max_records=room)
+        try:
+            found = await self._consumer.getmany(*readable, timeout_ms=_WAIT_MS, max_records=room)
+        except UnicodeDecodeError:
+            await self._read_around(readable, room, epoch)
+            return
         for partition, messages in found.items():
             self._take(partition, messages, epoch)
         self._report_lag()
+
+    async def _read_around(self, readable: Sequence[TopicPartition], room: int, epoch: int) -> None:
+        """Read each partition by itself, up to and over a message that cannot be read."""
+        for partition in readable:
+            try:
+                await self._read_anew(partition)
+                found = await self._consumer.getmany(
+                    partition, timeout_ms=_WAIT_MS, max_records=room
+                )
+                messages = found.get(partition, [])
+            except UnicodeDecodeError:
+                messages = await self._up_to_unreadable(partition, room)
+            if messages:
+                self._take(partition, messages, epoch)
+
+    async def _up_to_unreadable(self, partition: TopicPartition, room: int) -> list[Any]:
+        messages: list[Any] = []
+        await self._read_anew(partition)
+        while len(messages) < room:
+            try:
+                found = await self._consumer.getmany(partition, timeout_ms=_WAIT_MS, max_records=1)
+            except UnicodeDecodeError:
+                offset = await self._consumer.position(partition)
+                self._consumer.seek(partition, offset + 1)
+                _log.error("message_unreadable", offset=offset, **_where(partition))
+                unreadable = Unreadable(
+                    topic=partition.topic, partition=partition.partition, offset=offset
+                )
+                return [*messages, unreadable]
+            messages += found.get(partition, [])
+        return messages
+
+    async def _read_anew(self, partition: TopicPartition) -> None:
+        """Drop what was fetched and broke off; the position has not moved."""
+        self._consumer.seek(partition, await self._consumer.position(partition))
 
     def _readable(self) -> list[TopicPartition]:
         waiting = self._stalls.waiting()

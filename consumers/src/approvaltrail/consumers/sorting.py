@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from approvaltrail.consumers.unreadable import Unreadable
 from approvaltrail.schemas.contract import CONFLUENT_MAGIC, MARKER, Contract, header_of
 from approvaltrail.schemas.messages import DeadLetterCause
 
@@ -54,6 +55,9 @@ def sort_by_header(messages: Iterable[Any], contracts: Mapping[bytes, Contract])
 
 
 def _rejected(message: Any, header: bytes | None) -> Rejected:
+    if isinstance(message, Unreadable):
+        detail = "its Kafka headers cannot be read; its bytes stay at its position"
+        return Rejected(message, DeadLetterCause.BAD_FRAMING, detail)
     if not message.value:
         return Rejected(message, DeadLetterCause.EMPTY, "the message has no value")
     if header is None:
