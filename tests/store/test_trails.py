@@ -218,6 +218,44 @@ def test_a_second_acceptance_is_found_whatever_the_range_holds(
     assert page.reuses[0].since_acceptance == timedelta(hours=20) - timedelta(seconds=20)
 
 
+@pytest.mark.parametrize("issued_at", [AT, None])
+def test_a_refusal_long_after_the_acceptance_is_a_reuse(
+    store: Store, queries: Queries, made: World, issued_at: datetime | None
+) -> None:
+    """However old its token is, and though nothing says when that was issued."""
+    life(made)
+    late = AT + timedelta(days=40)
+    refused = {"nonce": "n", "reason": Reason.EXPIRED, "tenant": "acme", "issued_at": issued_at}
+    came_back = made.add(EventType.REFUSED, late, **refused)
+    made.add(EventType.REFUSED, late, **{**refused, "nonce": "never accepted"})
+    insert(store, made.events)
+    page = queries.reuses(TimeRange(late, late + timedelta(hours=1)), EVERYTHING)
+    assert [one.presentation.event for one in page.reuses] == [came_back]
+    assert (page.total, page.tokens) == (1, 1)
+
+
+def test_every_page_of_reuses_holds_what_follows_the_one_before(
+    store: Store, queries: Queries, made: World
+) -> None:
+    """Second acceptances and what was turned down stand in one order, page after page."""
+    life(made)
+    for minute in range(1, 30):
+        if minute % 3:
+            replay(made, 60 * minute)
+        else:
+            at = AT + timedelta(minutes=minute)
+            made.add(EventType.ACCEPTED, at, nonce="n", tenant="acme", issued_at=AT)
+    insert(store, made.events)
+    whole = queries.reuses(DAY, EVERYTHING, limit=1000)
+    assert whole.total == len(whole.reuses) == 29
+    for limit in (1, 4, 10):
+        pages = [
+            queries.reuses(DAY, EVERYTHING, limit=limit, offset=offset).reuses
+            for offset in range(0, 30, limit)
+        ]
+        assert [one for page in pages for one in page] == list(whole.reuses)
+
+
 def test_a_reuse_without_a_stored_acceptance_is_shown(
     store: Store, queries: Queries, made: World
 ) -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from approvaltrail.schemas.events import EventType, NonceTrust
 from approvaltrail.store.queries.condensed import condensed_of_hashes, condensed_of_nonce
+from approvaltrail.store.queries.conditions import order_of
 from approvaltrail.store.queries.links import EDGE, Links
 
 if TYPE_CHECKING:
@@ -25,11 +26,10 @@ if TYPE_CHECKING:
 
     from approvaltrail.store.answers import TenantScope
     from approvaltrail.store.connection import Store
+    from approvaltrail.store.queries.conditions import Order
     from approvaltrail.store.queries.links import Key
 
 MOST_KEYS: Final = 2_000
-_HALF: Final = 2**64
-_Order = tuple["datetime", int, int]
 _Item = TypeVar("_Item")
 _PRESENTED: Final = (EventType.ACCEPTED, EventType.REFUSED, EventType.REPLAYED)
 _ROWS: Final = """
@@ -105,7 +105,7 @@ def _rows(
 def _by_nonce(rows: Iterable[_Row]) -> list[list[_Row]]:
     """Part rows by their nonces, each event once and in order."""
     distinct = {(row.nonce_hash, row.event_id): row for row in rows}.values()
-    ordered = sorted(distinct, key=lambda row: (row.nonce_hash, *_order(row.key)))
+    ordered = sorted(distinct, key=lambda row: (row.nonce_hash, *order_of(row.key)))
     return [list(own) for _, own in groupby(ordered, key=lambda row: row.nonce_hash)]
 
 
@@ -117,11 +117,11 @@ def _links(own: Sequence[_Row], chosen: set[UUID] | None) -> Links:
         for kind in (EventType.ISSUED, EventType.ACCEPTED, EventType.COMPLETED)
     )
     presented = [row for row in sure if row.event_type in _PRESENTED]
-    first = _order(accepted[0].key) if accepted else None
+    first = order_of(accepted[0].key) if accepted else None
     again = [
         row
         for row in presented
-        if row.known_spent or (_reached(row, first) and _order(row.key) != first)
+        if row.known_spent or (_reached(row, first) and order_of(row.key) != first)
     ]
     numbered = [(row.key, number) for number, row in enumerate(again, 1) if row.visible]
     before = [row for row in presented if not (row.known_spent or _reached(row, first))]
@@ -144,14 +144,8 @@ def _links(own: Sequence[_Row], chosen: set[UUID] | None) -> Links:
     )
 
 
-def _reached(row: _Row, first: _Order | None) -> bool:
-    return first is not None and _order(row.key) >= first
-
-
-def _order(key: Key) -> _Order:
-    """Order keys as the store does, which compares the second half of a UUID before the first."""
-    at, event_id = key
-    return at, event_id.int % _HALF, event_id.int // _HALF
+def _reached(row: _Row, first: Order | None) -> bool:
+    return first is not None and order_of(row.key) >= first
 
 
 def _seen(rows: Sequence[_Row]) -> Key | None:
