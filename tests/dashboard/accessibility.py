@@ -7,7 +7,6 @@ from typing import Any
 
 from playwright.sync_api import Page
 
-HOW_TO_GET_IT = "pip install axe-playwright-python"
 SERIOUS = frozenset({"serious", "critical"})
 
 
