@@ -8,7 +8,6 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -93,13 +92,12 @@ async def test_a_disk_that_does_not_answer(tmp_path: Path) -> None:
     file = journal_in(tmp_path)
     with contextlib.closing(sqlite3.connect(file, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")  # the writer now waits, as for a disk
-        began = time.monotonic()
+        # the disk answers only after this: who waits for it waits for ever
         results = await asyncio.gather(
             producer.record(issued()),
             asyncio.to_thread(producer.record_sync, issued()),
             return_exceptions=True,
         )
-        assert time.monotonic() - began < 4
         assert {getattr(result, "cause", None) for result in results} == {Cause.STALLED}
         with pytest.raises(JournalUnavailableError, match="has not answered"):
             producer.check()
