@@ -6,6 +6,8 @@ import os
 import stat
 import subprocess
 import sys
+import tempfile
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +16,7 @@ import pytest
 
 from approvaltrail.local.cli.exit_codes import ExitCode
 from approvaltrail.local.cli.where import find
-from approvaltrail.local.data_folder import DataFolder, RunFile
+from approvaltrail.local.data_folder import DataFolder, RunFile, temporary_folder
 from approvaltrail.local.errors import AlreadyRunningError, DataFolderError
 
 from .conftest import Ran
@@ -79,6 +81,27 @@ def test_a_folder_that_cannot_be_made_is_an_error_with_a_way_out(tmp_path: Path)
     (tmp_path / "file").touch()
     with pytest.raises(DataFolderError, match="--data"):
         DataFolder(tmp_path / "file" / "data").create()
+
+
+def test_what_a_killed_run_left_is_cleared_away_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A temporary folder that nobody holds goes with the next run; a held or a foreign one stays."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    left, held, young, foreign = (
+        DataFolder(tmp_path / f"trial-{name}") for name in ("left", "held", "young", "foreign")
+    )
+    for folder in (left, held, young):
+        folder.create()
+        folder.lock_file.touch()
+    foreign.root.mkdir()
+    an_hour_ago = time.time() - 3600
+    for folder in (left, held):
+        os.utime(folder.lock_file, (an_hour_ago, an_hour_ago))
+    with held.hold(), temporary_folder("trial-") as made:
+        assert not left.root.exists()
+        assert all(one.root.exists() for one in (held, young, foreign))
+    assert not made.exists()
 
 
 @pytest.mark.parametrize("name", ["a{1,2}", "what?", "all*"])

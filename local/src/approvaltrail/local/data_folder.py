@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import shutil
+import stat
 import tempfile
 import time
 from collections.abc import Iterator
@@ -20,6 +22,8 @@ from approvaltrail.store.connection import CHDB_PATTERNS
 
 _TRIES: Final = 5
 _BETWEEN_TRIES_SECONDS: Final = 0.05
+_STARTING_SECONDS: Final = 60.0
+"""A lock file this young may be one that somebody is just taking."""
 
 
 class RunFile(BaseModel):
@@ -49,6 +53,27 @@ def _locked(descriptor: int) -> bool:
         else:
             return True
     return False
+
+
+@contextlib.contextmanager
+def temporary_folder(prefix: str) -> Iterator[Path]:
+    """Give a folder that goes when the block ends, and clear away those that killed runs left."""
+    for left in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
+        if _is_left(left):
+            shutil.rmtree(left, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as name:
+        yield Path(name)
+
+
+def _is_left(folder: Path) -> bool:
+    """Whether an `up` of ours once ran on the folder, and none holds it or is about to."""
+    try:
+        status, lock = folder.lstat(), DataFolder(folder).lock_file.lstat()
+    except OSError:
+        return False
+    ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid()
+    old = time.time() - lock.st_mtime > _STARTING_SECONDS
+    return ours and old and not DataFolder(folder).is_held()
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,13 +174,14 @@ class DataFolder:
 
     def running(self) -> RunFile | None:
         """Return where the running `up` is reached, or None when none runs here."""
-        if not self._is_held():
+        if not self.is_held():
             return None
         with contextlib.suppress(OSError, ValidationError):
             return RunFile.model_validate_json(self.run_file.read_text("utf-8"))
         return None
 
-    def _is_held(self) -> bool:
+    def is_held(self) -> bool:
+        """Whether an `up` runs on the folder."""
         try:
             with self.lock_file.open("r+") as file:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from approvaltrail.local.broker.ports import free_ports
-from approvaltrail.local.data_folder import DataFolder
+from approvaltrail.local.data_folder import DataFolder, temporary_folder
 from approvaltrail.local.parts import Part, ProgramPart
 from approvaltrail.local.settings import LocalSettings
 from approvaltrail.local.stack import HOST, Servers
@@ -45,10 +44,7 @@ def run_demo(
     started_at = datetime.now(UTC)
     with contextlib.ExitStack() as stack:
         if data is None:
-            temporary = tempfile.TemporaryDirectory(
-                prefix="approvaltrail-demo-", ignore_cleanup_errors=True
-            )
-            data = Path(stack.enter_context(temporary))
+            data = stack.enter_context(temporary_folder("approvaltrail-demo-"))
         settings = LocalSettings.from_environment(data=data, dashboard_port=dashboard_port)
 
         def server(servers: Servers, folder: DataFolder) -> Sequence[Part]:

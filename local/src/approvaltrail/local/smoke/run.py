@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
+from approvaltrail.local.data_folder import temporary_folder
 from approvaltrail.local.keeper import PartState, PartStatus
 from approvaltrail.local.settings import LocalSettings
 from approvaltrail.local.signals import StopRequested, stop_on_signals
@@ -34,8 +34,7 @@ def run_smoke(*, events: int, seed: int, keep: Path | None, say: Say) -> SmokeRe
     with contextlib.ExitStack() as stack:
         folder = keep
         if folder is None:
-            temporary = tempfile.TemporaryDirectory(prefix="approvaltrail-smoke-")
-            folder = Path(stack.enter_context(temporary))
+            folder = stack.enter_context(temporary_folder("approvaltrail-smoke-"))
         try:
             with stop_on_signals(), _only_ours(folder, say) as running:
                 play = Play(running=running, events=events, seed=seed, say=say)
