@@ -86,7 +86,7 @@ def test_a_folder_that_cannot_be_made_is_an_error_with_a_way_out(tmp_path: Path)
 def test_what_a_killed_run_left_is_cleared_away_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A temporary folder that nobody holds goes with the next run; a held or a foreign one stays."""
+    """A temporary folder that nobody holds goes with the next run; a held or foreign one stays."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     left, held, young, foreign = (
         DataFolder(tmp_path / f"trial-{name}") for name in ("left", "held", "young", "foreign")
