@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from tests.support.commands_table import table, written
@@ -38,3 +40,28 @@ def test_a_command_loads_no_more_than_it_needs(line: tuple[str, ...]) -> None:
         [sys.executable, "-c", code, *line, "--help"], capture_output=True, check=False, text=True
     )
     assert ran.returncode == 0, ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("ex", "export"),
+        ("export ve", "verify"),
+        ("replays --la", "--label"),
+        ("ledger mi", "migrate"),
+    ],
+)
+def test_a_shell_completes_commands_and_options(typed: str, offered: str) -> None:
+    """What `--install-completion` sets up asks the program, which answers for bash and zsh."""
+    line = f"approvaltrail {typed}"
+    bash = {"COMP_WORDS": line.replace(" ", "\n"), "COMP_CWORD": str(line.count(" "))}
+    zsh = {"_TYPER_COMPLETE_ARGS": line}
+    for shell, asked in (("bash", bash), ("zsh", zsh)):
+        answer = subprocess.run(
+            [Path(sys.executable).with_name("approvaltrail")],
+            env={**os.environ, "_APPROVALTRAIL_COMPLETE": f"complete_{shell}", **asked},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        assert offered in answer, shell
