@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+from approvaltrail.local.broker import BrokerProcess
 from approvaltrail.local.keeper import STEADY_AFTER_SECONDS, PartState, PartStatus
 from approvaltrail.local.settings import LocalSettings
 from approvaltrail.local.supervisor import Supervisor
@@ -109,6 +110,8 @@ def figures(rounds: int) -> Iterator[Figure]:
     with tempfile.TemporaryDirectory(prefix="restart-", ignore_cleanup_errors=True) as folder:
         settings = LocalSettings(data=Path(folder))
         with everything_up(settings, Quiet(), dashboard=False) as running:
+            broker = BrokerProcess(running.folder.broker)
+            wait_until(lambda: broker.has_startup_cache, "what a broker has after two minutes")
             seen = measured(running, rounds)
     for part, seconds in seen.items():
         yield Figure(

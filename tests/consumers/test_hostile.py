@@ -13,6 +13,7 @@ import fastavro
 import pytest
 from aiokafka import AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewPartitions
+from aiokafka.errors import MessageSizeTooLargeError
 from aiokafka.protocol.produce import ProduceRequest
 from aiokafka.record.default_records import _DefaultRecordBatchBuilderPy
 from aiokafka.structs import TopicPartition
@@ -34,6 +35,7 @@ from approvaltrail.schemas.contract import HEADER_BYTES, event_contract
 from approvaltrail.schemas.identity import new_producer_id
 from approvaltrail.schemas.messages import DeadLetterCause, event_headers
 from approvaltrail.schemas.topics import EVENTS, HEARTBEATS, SEALS
+from approvaltrail.schemas.topics import topic as topic_description
 from approvaltrail.store.answers import TenantScope, TimeRange
 from approvaltrail.store.columns import TIME_COLUMNS
 from approvaltrail.store.queries import Queries
@@ -341,11 +343,36 @@ async def test_a_message_that_is_large_only_once_unpacked_is_set_aside(
             await topic.send(journal, journal.records(3), partition=0)
             await until(lambda: len(stored_ids(store)) == 3, "the others stored")
             await until(lambda: len(letters(store)) == 1, "set aside")
+            assert (await redrive(settings(), store, RedriveFilter())).sent == 1
+            await until(lambda: len(letters(store)) == 2, "and again")
             assert sink.condition().ready
     finally:
         await producer.stop()
-    [letter] = await topic.read_all(topic.dead)
-    assert letter.value == large
+    assert {one.value for one in await topic.read_all(topic.dead)} == {large}
+
+
+async def test_a_bad_message_as_large_as_the_topic_takes_is_set_aside(
+    topic: Topic, store: Store, settings: Callable[..., SinkSettings]
+) -> None:
+    """Beside the largest message there is room for what a dead letter says of it."""
+    largest = topic_description(EVENTS).max_message_bytes - 200  # for the batch around it
+    value = random.Random(SEED).randbytes(largest)
+    producer = AIOKafkaProducer(
+        bootstrap_servers=topic.bootstrap_servers, max_request_size=2 * largest
+    )
+    await producer.start()
+    try:
+        with pytest.raises(MessageSizeTooLargeError):
+            await producer.send_and_wait(topic.events, value + bytes(200), key=b"k", partition=0)
+        async with running(settings()) as sink:
+            await producer.send_and_wait(topic.events, value, key=b"k", partition=0)
+            await until(lambda: len(letters(store)) == 1, "set aside")
+            assert (await redrive(settings(), store, RedriveFilter())).sent == 1
+            await until(lambda: len(letters(store)) == 2, "and again")
+            assert sink.condition().ready
+    finally:
+        await producer.stop()
+    assert {one.value for one in await topic.read_all(topic.dead)} == {value}
 
 
 async def test_a_topic_made_anew_is_read_from_its_beginning(

@@ -20,6 +20,7 @@ SECONDS = {
     "tests/local/test_broker.py": 42,
     "tests/consumers/test_broker_outage.py": 32,
     "tests/consumers/test_hostile.py": 60,
+    "tests/local/test_startup_cache.py": 50,
     "tests/consumers/test_confluent_framing.py": 30,
     "tests/chaos/test_kills.py": 28,
     "tests/chaos/test_sinks_in_a_group.py": 28,

@@ -24,6 +24,7 @@ from approvaltrail.schemas import messages as names
 from approvaltrail.schemas.kafka_settings import KafkaSettings
 from approvaltrail.schemas.messages import DeadLetterCause
 from approvaltrail.schemas.topics import DEAD, EVENTS, NAMES, prefixed
+from approvaltrail.schemas.topics import topic as topic_described
 from approvaltrail.store.connection import Store
 from approvaltrail.store.writing import DeadLetterRow, insert_dead_letters
 
@@ -264,20 +265,19 @@ class _Sender:
     def __init__(self, settings: KafkaSettings, store: Store) -> None:
         self._settings = settings
         self._store = store
-        self._producer: AIOKafkaProducer | None = None
+        self._producers: dict[str | None, AIOKafkaProducer] = {}
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if self._producer is not None:
-            await self._producer.stop()
+        for producer in self._producers.values():
+            await producer.stop()
 
     async def send(self, letters: Sequence[_Letter]) -> None:
         """Send all and, when all arrived, mark all."""
         try:
-            producer = await self._connected()
-            await asyncio.gather(*[await self._one(producer, letter) for letter in letters])
+            await asyncio.gather(*[await self._one(letter) for letter in letters])
         except (KafkaError, OSError, TimeoutError) as error:
             raise RedriveError(
                 f"a dead letter could not be sent again ({type(error).__name__}); what was sent "
@@ -286,13 +286,18 @@ class _Sender:
         rows = [letter.marked(datetime.now(UTC)) for letter in letters]
         await asyncio.to_thread(insert_dead_letters, self._store, rows)
 
-    async def _connected(self) -> AIOKafkaProducer:
-        if self._producer is None:
-            self._producer = AIOKafkaProducer(**producer_options(self._settings), linger_ms=5)
-            await self._producer.start()
-        return self._producer
+    async def _connected(self, compression: str | None) -> AIOKafkaProducer:
+        if compression not in self._producers:
+            options = producer_options(self._settings) | {"compression_type": compression}
+            producer = AIOKafkaProducer(**options, linger_ms=5)
+            self._producers[compression] = producer
+            await producer.start()
+        return self._producers[compression]
 
-    async def _one(self, producer: AIOKafkaProducer, letter: _Letter) -> Any:
+    async def _one(self, letter: _Letter) -> Any:
+        # larger than the topic takes, it came compressed; one that just fits grows by compressing
+        large = len(letter.record.value or b"") > topic_described(EVENTS).max_message_bytes
+        producer = await self._connected("lz4" if large else None)
         topic = self._topic_of(letter)
         numbers = await producer.partitions_for(topic)
         return await producer.send(

