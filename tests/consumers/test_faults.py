@@ -39,6 +39,8 @@ INSERT = "INSERT INTO events"
 LATE = Answer(b"Code: 241. DB::Exception: (total) memory limit exceeded. (MEMORY_LIMIT_EXCEEDED)\n")
 """The status was sent before the exception came."""
 PAGE = Answer(b"<html><body>Please sign in</body></html>")
+BLANK = Answer(b"")
+"""Something in between says that all is well, and the store never heard of it."""
 NOTHING = Answer(b"", cut=True)
 HALF = Answer(b"half an ans", cut=True)
 
@@ -56,6 +58,7 @@ HALF = Answer(b"half an ans", cut=True)
         RunThenClose(reset=False),
         LATE,
         PAGE,
+        BLANK,
         NOTHING,
         HALF,
     ],

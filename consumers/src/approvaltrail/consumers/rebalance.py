@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterable, Sequence
 
 import structlog
 from aiokafka import ConsumerRebalanceListener
+from aiokafka.errors import KafkaError
 from aiokafka.structs import TopicPartition
 
+from approvaltrail.consumers.backoff import Backoff
 from approvaltrail.consumers.fetch import Fetch
 from approvaltrail.consumers.lane import Lane
 from approvaltrail.consumers.membership import Membership
 from approvaltrail.consumers.stored_positions import StoredPositions
 
+_BEGIN_WITHIN_SECONDS = 30.0
 _log = structlog.stdlib.get_logger(__name__)
 
 
@@ -59,10 +63,19 @@ class Rebalance(ConsumerRebalanceListener):  # type: ignore[misc]
 
     async def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:
         """Begin to read what is ours now, from where it was committed."""
-        try:
-            await self._begin(sorted(assigned))
-        except Exception as error:  # noqa: BLE001 - raised, it would be logged and nothing read
-            self._fetch.fail(error)
+        partitions, backoff = sorted(assigned), Backoff(longest_seconds=2.0)
+        deadline = time.monotonic() + _BEGIN_WITHIN_SECONDS
+        while True:
+            try:
+                await self._begin(partitions)
+            except Exception as error:  # noqa: BLE001 - raised, it would be logged and nothing read
+                _log.warning("positions_unknown", error=type(error).__name__)
+                if not isinstance(error, KafkaError) or time.monotonic() > deadline:
+                    self._fetch.fail(error)
+                    return
+                await asyncio.sleep(backoff.next_seconds())
+            else:
+                return
 
     async def _begin(self, partitions: Sequence[TopicPartition]) -> None:
         # aiokafka tells its member id nowhere else.

@@ -204,8 +204,7 @@ class Store:
             said = client.command(
                 sql, parameters=bound, data=data, settings=self._settings(settings)
             )
-            if not isinstance(said, QuerySummary):
-                # an exception that came after the status, or the page of something in between
+            if self._address.folder is None and not _is_done(said):
                 raise StoreUnavailableError(_unknown("an answer where none belongs"))
 
     def together(self, *asks: Callable[[], Any]) -> list[Any]:
@@ -283,6 +282,14 @@ class Store:
             send_receive_timeout=self._timeout_seconds,
             dedicated_pool=True,
         )
+
+
+def _is_done(said: object) -> bool:
+    """Tell a server's "done", which names the query and says no more, from anything else.
+
+    That may be an exception that came after the status, or the page of something in between.
+    """
+    return said == "" or (isinstance(said, QuerySummary) and bool(said.query_id()))
 
 
 def _translation(error: DatabaseError) -> StoreUnavailableError | StoreRefusedError:
