@@ -204,13 +204,16 @@ def unreadable_batch(value: bytes) -> bytes:
 async def test_a_message_that_no_client_can_read_is_passed_over_by_name(
     topic: Topic, store: Store, settings: Callable[..., SinkSettings], name: str
 ) -> None:
-    """It and what is behind it in its batch is set aside; all others are taken."""
+    """It and what is behind it in its batch is set aside; all others are taken.
+
+    All is there before the sink is, so that one fetch brings what can be read and what cannot.
+    """
     journal = Journal()
     [(_, value)] = journal.records(1)
+    for partition in (0, 1):
+        await produce(topic, topic.prefix + name, partition, unreadable_batch(value))
+    await topic.send(journal, journal.records(5))
     async with running(settings()) as sink:
-        for partition in (0, 1):
-            await produce(topic, topic.prefix + name, partition, unreadable_batch(value))
-        await topic.send(journal, journal.records(5))
         expected = 4 if name == EVENTS else 6  # an event is no heartbeat
         await until(lambda: len(letters(store)) == expected, "set aside")
         stored = 6 if name == EVENTS else 5

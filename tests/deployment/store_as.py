@@ -13,14 +13,14 @@ import json
 import sys
 import tempfile
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from urllib.parse import quote
 
 from deploy.make_secrets import STORE_USERS
 
 from approvaltrail.store.answers import EventFilter, ReuseFilter, TenantScope, TimeRange
-from approvaltrail.store.connection import Store, open_store
+from approvaltrail.store.connection import Address, Store
 from approvaltrail.store.errors import StoreRefusedError
 from approvaltrail.store.migrations import check_migrated, migrate
 from approvaltrail.store.queries import Queries
@@ -101,8 +101,10 @@ def main() -> None:
     user, data = sys.argv[1:]
     statements = json.load(sys.stdin)
     with tempfile.TemporaryDirectory() as folder:
-        options = quote(f"?config-file={configuration(user, Path(folder))}", safe="/")
-        with open_store(f"chdb://{data}{options}?database=approvaltrail") as store:
+        # chDB reads settings behind a path, which no DSN may give it
+        path = f"{data}?config-file={configuration(user, Path(folder))}"
+        address = replace(Address.of(f"chdb://{data}?database=approvaltrail"), folder=path)
+        with Store(address, read_only=False, timeout_seconds=60) as store:
             results = {statement: attempt(store, statement) for statement in statements}
     sys.stdout.write(json.dumps(results) + "\n")
 

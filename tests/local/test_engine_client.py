@@ -226,7 +226,7 @@ def test_too_many_statements_at_once_are_refused_as_a_server_does(
     auth = (engine.address.user, engine.address.password)
 
     def one(_: int) -> str | None:
-        answer = httpx.post(engine.address.url, auth=auth, content="SELECT sleep(1)", timeout=60)
+        answer = httpx.post(engine.address.url, auth=auth, content="SELECT sleep(3)", timeout=60)
         return answer.headers.get("X-ClickHouse-Exception-Code")
 
     with ThreadPoolExecutor(38) as pool:

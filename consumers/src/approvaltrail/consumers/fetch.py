@@ -21,6 +21,8 @@ from approvaltrail.consumers.unreadable import Unreadable
 
 _WAIT_MS = 200
 """How long to wait for messages before looking again which partitions may be read."""
+_AROUND_SECONDS = 10.0
+_LOOK_AGAIN_SECONDS = 0.05
 _LAG_SECONDS = 1.0
 _PATIENCE_SECONDS = 60.0
 _SILENCE_SECONDS = 5.0
@@ -115,25 +117,31 @@ class Fetch:
         try:
             found = await self._consumer.getmany(*readable, timeout_ms=_WAIT_MS, max_records=room)
         except UnicodeDecodeError:
-            await self._read_around(readable, room, epoch)
+            await self._read_around(epoch)
             return
         for partition, messages in found.items():
             self._take(partition, messages, epoch)
         self._report_lag()
 
-    async def _read_around(self, readable: Sequence[TopicPartition], room: int, epoch: int) -> None:
-        """Read each partition by itself, up to and over a message that cannot be read."""
-        for partition in readable:
-            try:
-                await self._read_anew(partition)
-                found = await self._consumer.getmany(
-                    partition, timeout_ms=_WAIT_MS, max_records=room
-                )
-                messages = found.get(partition, [])
-            except UnicodeDecodeError:
-                messages = await self._up_to_unreadable(partition, room)
-            if messages:
-                self._take(partition, messages, epoch)
+    async def _read_around(self, epoch: int) -> None:
+        """Read each partition by itself until one is at a message that cannot be read: get over it.
+
+        None is sought again meanwhile: what is on its way for it would be dropped each time.
+        """
+        for partition in self._readable():
+            await self._read_anew(partition)
+        deadline = time.monotonic() + _AROUND_SECONDS
+        while time.monotonic() < deadline:
+            for partition in self._readable():
+                room = self._lanes[partition.topic].room
+                try:
+                    found = await self._consumer.getmany(partition, timeout_ms=0, max_records=room)
+                except UnicodeDecodeError:
+                    self._take(partition, await self._up_to_unreadable(partition, room), epoch)
+                    return
+                if messages := found.get(partition):
+                    self._take(partition, messages, epoch)
+            await asyncio.sleep(_LOOK_AGAIN_SECONDS)
 
     async def _up_to_unreadable(self, partition: TopicPartition, room: int) -> list[Any]:
         messages: list[Any] = []
@@ -153,8 +161,15 @@ class Fetch:
         return messages
 
     async def _read_anew(self, partition: TopicPartition) -> None:
-        """Drop what was fetched and broke off; the position has not moved."""
-        self._consumer.seek(partition, await self._consumer.position(partition))
+        """Go back to what was taken last.
+
+        A fetch that breaks off at one partition has dropped what it had drained of others, behind
+        which their positions stand already.
+        """
+        expected = self._continuity.next_of(partition)
+        if expected is None:  # nothing was ever taken of it: the group begins at its beginning
+            expected = (await self._consumer.beginning_offsets([partition]))[partition]
+        self._consumer.seek(partition, expected)
 
     def _readable(self) -> list[TopicPartition]:
         waiting = self._stalls.waiting()

@@ -29,8 +29,6 @@ MAXIMUM_PAGE: Final = 1_000
 MAXIMUM_OFFSET: Final = 1_000_000
 _PART_KEYS: Final = 100
 _MOST_PARTS: Final = 2
-_POINTS: Final = {"max_threads": 1}
-"""So few rows are read sooner by one thread than shared out."""
 _HALF: Final = 2**64
 
 
@@ -114,6 +112,5 @@ def _read(store: Store, keys: Sequence[Key], where: Conditions) -> dict[Key, Sto
         f"SELECT {SELECTED} FROM events "  # noqa: S608 - no value stands in it
         f"PREWHERE (occurred_at, event_id) IN {{keys:{KEYS}}} WHERE {where}",
         {**where.parameters, "keys": list(keys)},
-        _POINTS,
     )
     return {(row["occurred_at"], row["event_id"]): stored_event(row) for row in rows.dicts()}
